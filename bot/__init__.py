@@ -1,0 +1,1 @@
+"""The service: everything that talks to GitHub."""

@@ -1,0 +1,72 @@
+"""The command line: mounts each package's commands and gives them one manner of failing."""
+
+import sys
+import traceback
+import uuid
+from collections.abc import Sequence
+from importlib.metadata import version as package_version
+
+import typer
+
+import perf_runner.cli
+import routing.cli
+
+USAGE = 2
+INFRASTRUCTURE = 3
+
+
+def build_app() -> typer.Typer:
+    """Return the whole command line."""
+    app = typer.Typer(
+        name="prgate",
+        help="Answers four questions on every pull request: who, how urgent, is this red mine, is it slower.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(root)
+    routing.cli.mount(app)
+    perf_runner.cli.mount(app)
+    return app
+
+
+def print_version(asked: bool) -> None:
+    """Print the version and leave, when asked for."""
+    if asked:
+        typer.echo(f"prgate {package_version('prgate')}")
+        raise typer.Exit(0)
+
+
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=print_version, is_eager=True, help="Print the version and leave."
+    ),
+) -> None:
+    """Answer who, how urgent, whose red and how fast, on every pull request."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; exit 0 good, 1 a finding, 2 usage, 3 machine or internal error."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Return the exit code of one command; bad input is one line on stderr, a bug an id and exit 3."""
+    try:
+        result = build_app()(args=list(arguments), prog_name="prgate", standalone_mode=False)
+    except typer.exceptions.TyperException as error:
+        message = " ".join(error.format_message().split())
+        typer.echo(f"prgate: {message}", err=True)
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("prgate: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except Exception:
+        incident = uuid.uuid4().hex[:12]
+        typer.echo(traceback.format_exc(), err=True)
+        typer.echo(f"prgate: internal error {incident}; please report it with the lines above", err=True)
+        return INFRASTRUCTURE
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,1 @@
+"""The kernels under test: one operator a file, its eager reference beside it."""

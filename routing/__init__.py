@@ -1,0 +1,1 @@
+"""Who should look at a pull request, and how urgent it is. Pure: knows neither GitHub nor the bot."""
