@@ -1,0 +1,59 @@
+# Two commands: `make run` shows prgate doing its whole job, `make test` proves it.
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+# PyPI's torch for Linux x86-64 carries CUDA. Set pip's index to PyTorch's CPU wheels for a small download.
+TORCH ?= torch==2.13.0
+ARGS ?=
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
+
+.PHONY: help run test check format docs bench release clean
+
+help: ## Say what there is.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
+
+run: $(VENV)/.installed ## Set everything up and watch prgate work (ARGS=--once ends after the replay).
+	@$(VENV)/bin/prgate demo $(ARGS)
+
+test: $(VENV)/.installed-dev ## Run the tests.
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev ## Lint, types and import contracts.
+	@$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
+
+format: $(VENV)/.installed-dev ## Format the code.
+	@$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+release: $(VENV)/.installed-dev ## Build the wheel and tag the version of pyproject.toml.
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	git tag "v$$($(VENV)/bin/prgate --version | cut -d' ' -f2)"
+
+clean: ## Remove the virtual environment and build leftovers.
+	@rm -rf $(VENV) build dist *.egg-info
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "prgate: Python 3.11 or newer is needed, $(PYTHON) is older; try make PYTHON=python3.12 …" >&2; exit 2; }
+	command -v git >/dev/null || { echo "prgate: git is missing; install it and run make again" >&2; exit 3; }
+	$(PYTHON) -m venv $(VENV) \
+	  || { echo "prgate: $(PYTHON) cannot make a virtual environment (Debian: apt install python3-venv)" >&2; exit 3; }
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Setting up $(VENV) (once) …" >&2
+	$(PIP) install --quiet -c constraints.txt '$(TORCH)' 'setuptools>=80' wheel \
+	  && $(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[demo]' \
+	  || { echo "prgate: set-up failed; pip's lines above say why (no network?); run make again to go on" >&2; exit 3; }
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[demo,dev]' \
+	  || { echo "prgate: set-up of the tests failed; pip's lines above say why; run make again to go on" >&2; exit 3; }
+	touch $@
