@@ -43,7 +43,7 @@ class Handler:
 Table = Mapping[str, Handler]
 
 
-class RetryLater(Exception):
+class RetryLater(Exception):  # noqa: N818 - it says what to do, it is no fault
     """The job is well but must wait (pace, Retry-After): run it again at `at`; it costs no attempt."""
 
     def __init__(self, at: datetime, why: str = "") -> None:

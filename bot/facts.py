@@ -43,7 +43,7 @@ class CommentView:
 
 @dataclass(frozen=True, slots=True)
 class ReviewView:
-    """A submitted review: its state is GitHub's (`APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `DISMISSED`)."""
+    """A submitted review; `state` is GitHub's word (`APPROVED`, `CHANGES_REQUESTED`, `COMMENTED` …)."""
 
     author: str
     state: str
