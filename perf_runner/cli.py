@@ -2,6 +2,9 @@
 
 import typer
 
+import perf_runner.cli_decisions
+
 
 def mount(app: typer.Typer) -> None:
     """Add the runner's commands to `app`."""
+    perf_runner.cli_decisions.mount(app)
