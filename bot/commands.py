@@ -61,9 +61,9 @@ ALIASES = {"benchmark": "bench", "commands": "help", "rerun": "more", "reroute":
 # A line made of these words only, with one that asks for it, asks for a review.
 ASKING = frozenset({"review", "reviews", "rereview", "re-review", "look", "ptal", "check", "reviewing"})
 POLITE_WORDS = """
-a again all and another author's can change changes code could current diff for have head hello hey hi i it kindly
-latest me my new now of on once one our patch please pls plz pr pull push request submitted take thank thanks that
-the this to updated us version we when will would you your
+a again all and another author's can change changes code could current diff for have head hello hey hi i it
+kindly latest me my new now of on once one our patch please pls plz pr pull push request submitted take thank
+thanks that the this to updated us version we when will would you your
 """
 POLITE = frozenset(POLITE_WORDS.split())
 
