@@ -1,0 +1,215 @@
+"""What a description claims about speed: its tables, its percentages, and what stands behind them. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from bot.review.models import Claim
+
+BODY_LIMIT = 200_000
+PERCENT = re.compile(r"(?P<about>[~≈]\s?)?(?P<sign>[+\-−–])?\s?(?P<value>\d{1,4}(?:\.\d{1,3})?)\s?%")
+NUMBER = re.compile(r"^[+\-−]?\d{1,9}(?:\.\d{1,6})?$")
+SAMPLES = re.compile(
+    r"\bn\s?=\s?(\d{1,7})|\b(\d{1,7})\s(?:requests|prompts|repetitions|repeats|runs|samples)\b", re.IGNORECASE
+)
+GPUS = re.compile(r"\b(?:NVIDIA\s)?((?:GB|GH|[ABHLTV])\d{2,3}X?|MI\d{3}X?|RTX\s?\d{4}|A10G?|L4|910[BC]|A3)\b")
+METRICS = re.compile(
+    r"latency|throughput|qps|\bfps\b|tokens/s|images/s|ttf[tp]|tpot|\btime\b|duration|memory|mean|median|\bms\b",
+    re.IGNORECASE,
+)
+HIGHER_IS_BETTER = re.compile(r"throughput|qps|fps|/s\b", re.IGNORECASE)
+SPEED = re.compile(
+    r"latency|throughput|qps|faster|slower|speed|regress|improve|e2e|end-to-end|vs\.? (?:parent|base|main)",
+    re.IGNORECASE,
+)
+END_TO_END = re.compile(
+    r"e2e|end-to-end|throughput|\bqps\b|latency|images/s|tokens/s|requests/s", re.IGNORECASE
+)
+BASELINE = re.compile(r"parent|baseline|\bmain\b|before|\bvs\b|versus|against|compared", re.IGNORECASE)
+RAW_RUNS = re.compile(r"\b(?:raw|runs?|repeats?|repetitions?|samples)\b", re.IGNORECASE)
+DECIMALS = re.compile(r"\d+\.\d+")
+CHANGE_COLUMN = re.compile(r"\bvs\b|delta|change|Δ|diff|speed-?up", re.IGNORECASE)
+TOLERANCE = 0.051  # a percentage is compared as printed, with one decimal
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the description; every row has as many cells as the header."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def numbers(self, column: int) -> list[float | None]:
+        """Return a column as numbers, None where a cell is none."""
+        cells = (row[column].replace(",", "").strip() for row in self.rows)
+        return [float(cell.replace("−", "-")) if NUMBER.match(cell) else None for cell in cells]
+
+
+@dataclass(frozen=True)
+class Description:
+    """A description, read once for all rules."""
+
+    title: str
+    body: str
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines without blanks around them."""
+        return tuple(line.strip() for line in self.body[:BODY_LIMIT].splitlines())
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables, written with bars or tabs."""
+        return tuple(read_tables(self.lines))
+
+    @cached_property
+    def samples(self) -> int | None:
+        """Return the smallest number of requests or runs that is named."""
+        found = [int(match[1] or match[2]) for line in self.lines for match in SAMPLES.finditer(line)]
+        return min(found, default=None)
+
+    @cached_property
+    def hardware(self) -> tuple[str, ...]:
+        """Return the accelerators that are named, in the order of the text."""
+        return tuple(dict.fromkeys(match[1] for line in self.lines for match in GPUS.finditer(line)))
+
+    @cached_property
+    def has_raw_runs(self) -> bool:
+        """Say whether at least three single measurements are listed, or a result file is attached."""
+        listed = any(RAW_RUNS.search(line) and len(DECIMALS.findall(line)) >= 3 for line in self.lines)
+        attached = any(re.search(r"\.(?:json|csv)\)", line) for line in self.lines)
+        by_run = any(
+            re.match(r"run\s?#?\d", row[0], re.IGNORECASE) for table in self.tables for row in table.rows
+        )
+        return listed or attached or by_run
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """Return the claims of the tables and of the prose, each percentage once."""
+        found: dict[tuple[float | None, str], Claim] = {}
+        for claim in (*self.table_claims(), *self.prose_claims()):
+            found.setdefault((claim.value_pct, (claim.metric or "")[:7]), claim)
+        return tuple(found.values())
+
+    def table_claims(self) -> Iterator[Claim]:
+        """Yield the cells of columns that say how a row compares."""
+        for table in self.tables:
+            for column, head in enumerate(table.header):
+                if CHANGE_COLUMN.search(head):
+                    for row in table.rows:
+                        match = PERCENT.search(row[column])
+                        if match and not match["about"]:
+                            yield self.claim(f"{row[0]}: {row[column]} {head}", match, (table,))
+
+    def prose_claims(self) -> Iterator[Claim]:
+        """Yield the signed percentages of lines that speak of speed and belong to no table."""
+        for line in self.lines:
+            if "\t" in line or line.startswith("|") or not SPEED.search(line):
+                continue
+            for match in PERCENT.finditer(line):
+                if match["sign"] in {"+", "-", "−"} and not match["about"]:
+                    yield self.claim(line, match, self.tables)
+
+    def claim(self, text: str, match: re.Match[str], tables: tuple[Table, ...]) -> Claim:
+        """Build the claim of one percentage; above 0 is an improvement."""
+        printed = float(match["value"]) * (-1 if match["sign"] in {"-", "−", "–"} else 1)
+        metric, confirmed = confirm(printed, tables)
+        metric = metric or next(iter(METRICS.findall(text)), None)
+        better_up = bool(metric and HIGHER_IS_BETTER.search(metric))
+        missing = self.missing()
+        return Claim(
+            text=" ".join(text.split())[:300],
+            metric=metric,
+            value_pct=printed if better_up else -printed,
+            hardware=", ".join(measured_on(self)) or None,
+            samples=self.samples,
+            confirmed=confirmed,
+            complete=not missing,
+            missing=missing,
+        )
+
+    def missing(self) -> tuple[str, ...]:
+        """Return what a claim of this description lacks to be judged."""
+        have = {
+            "hardware": bool(self.hardware),
+            "baseline": bool(BASELINE.search(self.body)),
+            "sample count": self.samples is not None,
+            "raw runs": self.has_raw_runs,
+            "noise or interval": has_noise_figure(self),
+            "end-to-end figure": bool(END_TO_END.search(self.body)),
+        }
+        return tuple(name for name, there in have.items() if not there)
+
+
+def confirm(printed: float, tables: tuple[Table, ...]) -> tuple[str | None, bool | None]:
+    """Return the first metric in which two rows differ by `printed` per cent, and whether there is one.
+
+    The first row is the base where it can be; None means that no table has numbers.
+    """
+    numeric = False
+    for table in tables:
+        for column, head in enumerate(table.header):
+            values = table.numbers(column) if METRICS.search(head) else []
+            for first, other in comparisons(values):
+                numeric = True
+                if abs((other / first - 1.0) * 100.0 - printed) <= TOLERANCE:
+                    return head, True
+    return None, False if numeric else None
+
+
+def comparisons(values: list[float | None]) -> Iterator[tuple[float, float]]:
+    """Yield each pair of a row with one above it, those with the first row first."""
+    known = [value for value in values if value]
+    yield from ((known[0], other) for other in known[1:])
+    yield from ((known[i], other) for i in range(1, len(known)) for other in known[i + 1 :])
+
+
+def read_tables(lines: tuple[str, ...]) -> Iterator[Table]:
+    """Yield runs of at least two lines with the same number (>= 2) of cells."""
+    block: list[tuple[str, ...]] = []
+    for line in (*lines, ""):
+        cells = split_cells(line)
+        if len(cells) >= 2 and (not block or len(cells) == len(block[0])):
+            block.append(cells)
+            continue
+        if len(block) >= 2:
+            yield Table(block[0], tuple(row for row in block[1:] if not is_rule(row)))
+        block = [cells] if len(cells) >= 2 else []
+
+
+def split_cells(line: str) -> tuple[str, ...]:
+    """Return the cells of a line with bars or tabs."""
+    if line.startswith("|"):
+        return tuple(cell.strip() for cell in line.strip("|").split("|"))
+    return tuple(cell.strip() for cell in line.split("\t")) if "\t" in line else ()
+
+
+def is_rule(row: tuple[str, ...]) -> bool:
+    """Say whether a row only draws a line."""
+    return all(set(cell) <= set(":- ") for cell in row)
+
+
+def measured_on(description: Description) -> tuple[str, ...]:
+    """Return the accelerators that own measurements ran on, as far as the text says."""
+    own = re.compile(
+        r"^nvidia\b|\blocal(?:ly)?\b|measured on|\bran on|tested on|this box|(?:hardware|gpu|machine)s?:",
+        re.IGNORECASE,
+    )
+    foreign = re.compile(r"\bci\b|nightly|\bgap\b", re.IGNORECASE)
+    found = [
+        match[1]
+        for line in description.lines
+        if own.search(line) and not foreign.search(line)
+        for match in GPUS.finditer(line)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def has_noise_figure(description: Description) -> bool:
+    """Say whether the description gives its noise: a deviation, an interval or an A/A run."""
+    figure = re.compile(
+        r"±|\+/-|\bsd\b|\bstd\b|stdev|σ|\bcv\b|a/a\b|confidence|interval|noise (?:of|is|:)\s?~?\d",
+        re.IGNORECASE,
+    )
+    return any(figure.search(line) for line in description.lines)

@@ -1,0 +1,179 @@
+"""The Python of a diff as syntax trees, though a hunk begins and ends anywhere."""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bot.review.change import FilePatch, Hunk
+
+MOST_DROPPED = 40  # lines cut from either end of a hunk until the rest parses
+HEADER = re.compile(r"(?:async\s+)?(def|class)\s+([A-Za-z_]\w{0,100})")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node with the nodes around it, outermost first, in a file of the change."""
+
+    file: FilePatch
+    node: ast.AST
+    parents: tuple[ast.AST, ...]
+    line: int
+
+    @property
+    def function(self) -> Function | None:
+        """Return the innermost function around the node."""
+        found = [parent for parent in self.parents if isinstance(parent, Function)]
+        return found[-1] if found else None
+
+    @property
+    def class_name(self) -> str:
+        """Return the name of the innermost class around the node, or nothing."""
+        found = [parent.name for parent in self.parents if isinstance(parent, ast.ClassDef)]
+        return found[-1] if found else ""
+
+    @property
+    def loops(self) -> tuple[ast.For, ...]:
+        """Return the loops around the node within its function, outermost first."""
+        inner = self.parents[self.parents.index(self.function) :] if self.function else self.parents
+        return tuple(parent for parent in inner if isinstance(parent, ast.For))
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A parsed hunk: `offset` turns a line of the tree into a line of the file; `whole`: a new file."""
+
+    tree: ast.Module
+    offset: int
+    whole: bool
+
+
+def places(file: FilePatch, only_added: bool = True) -> Iterator[Place]:
+    """Yield every node of the file's hunks; with `only_added` those that start on an added line."""
+    for fragment in fragments(file):
+        for node, parents in walk(fragment.tree, ()):
+            line = getattr(node, "lineno", 0) + fragment.offset
+            if not only_added or line in file.added:
+                yield Place(file, node, parents, line)
+
+
+@lru_cache(maxsize=512)
+def fragments(file: FilePatch) -> tuple[Fragment, ...]:
+    """Return what of the file's hunks parses; the rest is left unread."""
+    parsed = (parse_hunk(hunk, file.is_new) for hunk in file.hunks)
+    return tuple(fragment for fragment in parsed if fragment)
+
+
+def walk(node: ast.AST, parents: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Yield each node below `node` with its parents."""
+    inner = (*parents, node)
+    for child in ast.iter_child_nodes(node):
+        yield child, inner
+        yield from walk(child, inner)
+
+
+def parse_hunk(hunk: Hunk, whole: bool) -> Fragment | None:
+    """Return the tree of a hunk, with scaffolding around code that starts inside a block."""
+    lines = [line.text.expandtabs(8) for line in hunk.lines]
+    if not lines:
+        return None
+    first = hunk.lines[0].number
+    for top in range(min(MOST_DROPPED, len(lines))):
+        scaffold = scaffolding(lines[top:], hunk.header)
+        tree = parse_prefix([*scaffold, *lines[top:]], len(scaffold))
+        if tree is not None:
+            return Fragment(tree, first + top - 1 - len(scaffold), whole)
+    return None
+
+
+def parse_prefix(lines: list[str], scaffold: int) -> ast.Module | None:
+    """Return the tree of the longest prefix that parses, dropping a cut-off statement at the end."""
+    for end in range(len(lines), max(len(lines) - MOST_DROPPED, scaffold), -1):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an invalid escape in a stranger's string is no concern
+                return ast.parse("\n".join(lines[:end]))
+        except SyntaxError as error:
+            if error.lineno is not None and error.lineno < end - MOST_DROPPED:
+                return None
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None
+
+
+def scaffolding(lines: list[str], header: str) -> list[str]:
+    """Return opening lines for the blocks that the hunk starts inside of, outermost first."""
+    levels = falling_indents(lines)
+    if not levels:
+        return []
+    named = HEADER.match(header)
+    opened: list[str] = []
+    outer = 0
+    for level in reversed(levels):
+        if level == 0:
+            continue
+        opened.append(" " * outer + opening(lines, outer, named if not opened else None))
+        outer = level
+    return opened
+
+
+def opening(lines: list[str], outer: int, named: re.Match[str] | None) -> str:
+    """Return the line that opens a block at indent `outer`: the header's function, or a neutral one."""
+    follows = next((line.strip() for line in lines if indent(line) == outer and line.strip()), "")
+    if follows.startswith(("except", "finally")):
+        return "try:"
+    if named and named[1] == "def":
+        return f"def {named[2]}(*_):"
+    if named:
+        return f"class {named[2]}:"
+    return "if True:"
+
+
+def falling_indents(lines: list[str]) -> list[int]:
+    """Return the indents that the hunk falls to, one after the other: those of blocks it did not open."""
+    falling: list[int] = []
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith("#"):
+            depth = indent(line)
+            if not falling or depth < falling[-1]:
+                falling.append(depth)
+    return falling
+
+
+def indent(line: str) -> int:
+    """Return the number of leading blanks."""
+    return len(line) - len(line.lstrip(" "))
+
+
+def called(node: ast.AST) -> str:
+    """Return the dotted name of what a call calls (`torch.cuda.synchronize`), as far as it is one."""
+    return dotted(node.func) if isinstance(node, ast.Call) else ""
+
+
+def dotted(node: ast.AST) -> str:
+    """Return the dotted name of an expression; a part that is no name shows as nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    if isinstance(node, ast.Subscript):
+        return dotted(node.value)
+    return ""
+
+
+def names(node: ast.AST) -> set[str]:
+    """Return every name and dotted attribute that is read or written below `node`."""
+    found = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+    return found | {dotted(child) for child in ast.walk(node) if isinstance(child, ast.Attribute)}
+
+
+def assigned(node: ast.AST) -> set[str]:
+    """Return the names that are bound below `node`."""
+    return {
+        child.id
+        for child in ast.walk(node)
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+    }

@@ -1,0 +1,84 @@
+"""A device-to-host copy in a forward path or a denoise loop stalls the device once per layer or step."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from bot.review.change import Change
+from bot.review.models import Finding
+from bot.review.python_code import Place, called, places
+
+RULE = "device-sync-in-hot-path"
+SOURCE = "performance patterns: eliminate per-layer synchronization"
+COPIES = frozenset({"item", "tolist", "cpu", "numpy"})
+HOT_FUNCTIONS = re.compile(r"^_?(forward|diffuse|denoise|predict_noise|attention|attn)")
+HOT_LOOPS = re.compile(r"timesteps|sigmas|num_inference_steps|blocks|layers", re.IGNORECASE)
+REDUCTIONS = frozenset({"max", "min", "sum", "any", "all", "argmax", "argmin", "count_nonzero", "amax"})
+LENGTHS = re.compile(r"(cu_?seq_?lens?|seq_?lens?_tensor|lengths_tensor)", re.IGNORECASE)
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """Yield each added copy to the host inside a hot function or loop."""
+    for file in change.files:
+        if not file.is_production_python:
+            continue
+        for place in places(file):
+            shown = synchronises(place.node)
+            if shown and is_hot(place):
+                yield finding(place, shown)
+
+
+def synchronises(node: ast.AST) -> str | None:
+    """Return what of a call waits for the device, as a reader would write it."""
+    if not isinstance(node, ast.Call):
+        return None
+    name = called(node)
+    last = name.rsplit(".", 1)[-1]
+    if last == "synchronize" and name.split(".")[0] in {"torch", "device", "stream", "event"}:
+        return f"{name}()"
+    if isinstance(node.func, ast.Attribute) and last in COPIES and not node.args and not node.keywords:
+        return None if name.endswith("shape.tolist") else f".{last}()"
+    if name in {"int", "float", "bool"} and len(node.args) == 1:
+        return f"{name}(…)" if reads_tensor(node.args[0]) else None
+    return None
+
+
+def reads_tensor(node: ast.AST) -> bool:
+    """Say whether an expression surely is a value on the device: a reduction, or an entry of `cu_seqlens`."""
+    if isinstance(node, ast.Subscript):
+        return bool(LENGTHS.search(called_or_name(node.value)))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return (
+            node.func.attr in REDUCTIONS
+            and not node.args
+            and called(node).split(".")[0] not in {"np", "math"}
+        )
+    return False
+
+
+def called_or_name(node: ast.AST) -> str:
+    """Return the last name of an expression."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def is_hot(place: Place) -> bool:
+    """Say whether the place runs once per layer or per step."""
+    if any(HOT_LOOPS.search(ast.unparse(loop.iter)) for loop in place.loops):
+        return True
+    function = place.function
+    return function is not None and bool(HOT_FUNCTIONS.match(function.name))
+
+
+def finding(place: Place, shown: str) -> Finding:
+    """Describe one copy."""
+    where = place.function.name if place.function else "this loop"
+    return Finding(
+        rule=RULE,
+        severity="high",
+        path=place.file.path,
+        line=place.line,
+        says=f"`{shown}` in `{where}` makes the host wait for the device, here once per layer or step.",
+        do="Compute the value once on the host while the request is packed and pass it in; show in a trace that the "
+        "synchronisation is gone.",
+        source=SOURCE,
+    )

@@ -1,0 +1,93 @@
+"""A fused residual and norm must round where the unfused path stored: before the norm."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from bot.review.change import Change
+from bot.review.models import Finding
+from bot.review.python_code import Function, called, dotted, names, places
+
+RULE = "rounding-boundary-lost"
+SOURCE = "performance patterns: preserve the unfused materialization boundary"
+STATISTICS = frozenset({"sum", "mean", "var", "rsqrt", "pow", "square", "layer_norm", "rms_norm"})
+RESIDUAL = re.compile(r"resid|skip|hidden|\bx\b|\bh\b", re.IGNORECASE)
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """Yield sums that are stored in a narrow dtype while the norm goes on with the wide one."""
+    for file in change.files:
+        if not file.is_production_python:
+            continue
+        for place in places(file):
+            if isinstance(place.node, Function) and re.search(r"norm|resid|adaln|modul", place.node.name):
+                name = lost_boundary(place.node)
+                if name:
+                    yield Finding(
+                        rule=RULE,
+                        severity="high",
+                        path=file.path,
+                        line=place.line,
+                        says=f"`{place.node.name}` stores `{name}` rounded but normalises the unrounded sum.",
+                        do="Round to the stored dtype and promote again before the norm, and compare the denoise trajectory "
+                        "with the unfused order.",
+                        source=SOURCE,
+                    )
+
+
+def lost_boundary(function: Function) -> str | None:
+    """Return the name of a sum that is stored or cast, and used uncast in a statistic afterwards."""
+    sums = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.BinOp)
+        and isinstance(node.value.op, ast.Add)
+        for target in node.targets
+        if isinstance(target, ast.Name) and RESIDUAL.search(ast.unparse(node))
+    }
+    for name in sorted(sums):
+        stored = stored_at(name, function)
+        if stored and not rounded_back(name, function) and in_statistics(name, function):
+            return name
+    return None
+
+
+def stored_at(name: str, function: Function) -> int | None:
+    """Return the line where the sum is written out: `tl.store(…, name…)` or `other = name.to(…)`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and called(node).endswith("store") and len(node.args) > 1:
+            if name in names(node.args[1]):
+                return node.lineno
+        if isinstance(node, ast.Assign) and is_cast(node.value, name):
+            if not any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+                return node.lineno
+    return None
+
+
+def is_cast(node: ast.AST, name: str) -> bool:
+    """Say whether an expression is `name.to(…)` and no more."""
+    return isinstance(node, ast.Call) and dotted(node.func) == f"{name}.to"
+
+
+def rounded_back(name: str, function: Function) -> bool:
+    """Say whether the name is bound again from a cast of itself."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        and ".to(" in ast.unparse(node.value)
+        and name in names(node.value)
+        for node in ast.walk(function)
+    )
+
+
+def in_statistics(name: str, function: Function) -> bool:
+    """Say whether the name itself enters a mean, a variance or a norm."""
+    for node in ast.walk(function):
+        if (
+            isinstance(node, ast.Call)
+            and called(node).rsplit(".", 1)[-1] in STATISTICS
+            and name in names(node)
+        ):
+            return True
+    return False
