@@ -3,8 +3,10 @@
 import typer
 
 import perf_runner.cli_decisions
+import perf_runner.cli_experiment
 
 
 def mount(app: typer.Typer) -> None:
     """Add the runner's commands to `app`."""
     perf_runner.cli_decisions.mount(app)
+    perf_runner.cli_experiment.mount(app)

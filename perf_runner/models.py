@@ -22,7 +22,7 @@ PositiveSeconds = Annotated[float, AfterValidator(require_positive)]
 class Frozen(BaseModel):
     """A value: never changed after it was made; unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TargetKind(StrEnum):
