@@ -4,13 +4,10 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bot.demo.target.history import Commit, World, after, apply, before, culprit, fix
+from bot.demo.target.history import Commit, World, after, apply, before, culprit, culprit_pull, fix
 
-FIRST_COMMIT_AT = datetime(2026, 9, 1, 8, 0, tzinfo=UTC)
-BETWEEN_COMMITS = timedelta(hours=17)
 CULPRIT_BRANCH = "fused-qk-norm-rope"
 FIX_BRANCH = "gate-short-sequences"
 PREPARED = "refs/prepared/fix-next"
@@ -80,8 +77,7 @@ class Stream:
         """Add one commit on `parent` (a mark; 0: none); `files` holds its tree before and after."""
         mark = len(self.names) + 1
         self.names.append(commit.name)
-        when = FIRST_COMMIT_AT + BETWEEN_COMMITS * (mark - 1)
-        person = f"{commit.author} <{commit.author}@example.org> {int(when.timestamp())} +0000"
+        person = f"{commit.author} <{commit.author}@example.org> {int(commit.at.timestamp())} +0000"
         message = commit.subject + (f"\n\n{commit.body}" if commit.body else "") + "\n"
         self.parts.append(f"commit {ref}\nmark :{mark}\nauthor {person}\ncommitter {person}\n".encode())
         self.parts.append(data(message) + (f"from :{parent}\n".encode() if parent else b""))
@@ -113,9 +109,8 @@ def tell(world: World) -> Stream:
     """Return the whole history of a world."""
     stream, main = Stream(), "refs/heads/main"
     old_files, parent = stream.add_all(main, before(), {}, 0)
-    pull = Commit("culprit_head", "author-02", culprit(world).subject, layers=culprit(world).layers)
-    stream.add_all(f"refs/heads/{CULPRIT_BRANCH}", (pull,), old_files, parent)
-    files, tip = stream.add_all(main, (culprit(World()), *after(world)), old_files, parent)
+    stream.add_all(f"refs/heads/{CULPRIT_BRANCH}", (culprit_pull(world),), old_files, parent)
+    files, tip = stream.add_all(main, (culprit(), *after(world)), old_files, parent)
     *branch, later = fix(world)
     files, head = stream.add_all(f"refs/heads/{FIX_BRANCH}", branch, files, tip)
     stream.add_all(PREPARED, (later,), files, head)

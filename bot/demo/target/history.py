@@ -5,7 +5,8 @@ tests of the Wan decoder's fast path), and the tip. Two branches: the culprit's 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 
 from bot.demo.target.files import layer
 
@@ -35,6 +36,7 @@ class Commit:
     layers: tuple[str, ...] = ()
     writes: Mapping[str, str] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
+    at: datetime = datetime(2026, 9, 3, 8, 0, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,14 @@ class World:
     integration_owner: str | None = None
 
 
+def spread(commits: tuple[Commit, ...], first: datetime, step: timedelta) -> tuple[Commit, ...]:
+    """Return the commits with their times: the first at `first`, then one each `step`."""
+    return tuple(replace(commit, at=first + step * number) for number, commit in enumerate(commits))
+
+
 def before() -> tuple[Commit, ...]:
     """Return the commits up to the culprit's parent."""
-    return (
+    commits = (
         Commit("start", "owner-01", "Start with attention, its layers and a benchmark", layers=("start",)),
         Commit(
             "offloader-zero",
@@ -104,16 +111,29 @@ def before() -> tuple[Commit, ...]:
             edits=(Edit(INTEGRATION_PAGE, "", "\nA new model shows parity with its reference block.\n"),),
         ),
     )
+    return spread(commits, datetime(2026, 9, 3, 8, 0, tzinfo=UTC), timedelta(days=1))
 
 
-def culprit(world: World) -> Commit:
-    """Return the change that always takes the fused route (with the gate in it, where the world says so)."""
+def culprit() -> Commit:
+    """Return the change on main that always takes the fused route."""
     return Commit(
         "culprit",
         "author-02",
         "[Perf] Take the fused QK-norm + RoPE route in Qwen-Image (#5931)",
         "Queries and keys are normed and rotated in one product.",
+        layers=("culprit",),
+        at=datetime(2026, 9, 15, 14, 28, tzinfo=UTC),
+    )
+
+
+def culprit_pull(world: World) -> Commit:
+    """Return the head of the culprit's pull request (with the gate in it, where the world says so)."""
+    return Commit(
+        "culprit_head",
+        "author-02",
+        "[Perf] Take the fused QK-norm + RoPE route in Qwen-Image",
         layers=("fix",) if world.gate_in_culprit else ("culprit",),
+        at=datetime(2026, 9, 14, 8, 40, tzinfo=UTC),
     )
 
 
@@ -132,7 +152,7 @@ def after(world: World) -> tuple[Commit, ...]:
         "Hand the model integration over",
         edits=(Edit(INTEGRATION_PAGE, OWNERS, f'owners:\n  - "{world.integration_owner}"\n'),),
     )
-    return (
+    commits = (
         note("owner-06", "Say which case guards which layer", "docs/design/module/benchmarking.md"),
         note("owner-04", "Note how parallel decoding is tested", RUNTIME_PAGE),
         Commit(
@@ -161,6 +181,7 @@ def after(world: World) -> tuple[Commit, ...]:
         *((handed_over,) if world.integration_owner else ()),
         note("owner-01", "List the models that take a fused route", INTEGRATION_PAGE, name="main"),
     )
+    return spread(commits, datetime(2026, 9, 16, 10, 0, tzinfo=UTC), timedelta(hours=19))
 
 
 def note(author: str, subject: str, path: str, name: str = "") -> Commit:
@@ -196,7 +217,8 @@ def fix(world: World) -> tuple[Commit, ...]:
         "Say on the page what the default was chosen by",
         edits=(Edit(ENVIRONMENT_PAGE, "", "\nThe default is the crossover measured for Boogu.\n"),),
     )
-    return (gate if world.gate_in_fix else comment_only, page, later)
+    commits = (gate if world.gate_in_fix else comment_only, page, later)
+    return spread(commits, datetime(2026, 9, 24, 9, 20, tzinfo=UTC), timedelta(minutes=30))
 
 
 RUNTIME_PAGE = "docs/design/module/diffusion/diffusion_runtime.md"
