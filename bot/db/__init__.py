@@ -1,0 +1,1 @@
+"""The store: tables, column types, engines and migrations."""

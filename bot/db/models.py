@@ -1,0 +1,342 @@
+"""Every table. Rows are keyed by GitHub's numeric ids (names change); times are aware UTC."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlalchemy import Enum, Index, LargeBinary, MetaData, String
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from bot.db.types import BigId, SafeJson, SafeText, UtcDateTime
+
+
+class DeliveryState(StrEnum):
+    """Whether all that a delivery asked for is done; `failed`: one of its jobs died."""
+
+    RECEIVED = "received"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class JobState(StrEnum):
+    """The life of a job: `dead` after its last attempt, until someone replays it."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class RunState(StrEnum):
+    """The life of a run of the runner lane; `failed` means that it could not measure."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+def words(kind: type[StrEnum]) -> Enum:
+    """Return a text column type that holds the values of `kind`."""
+    return Enum(
+        kind, native_enum=False, length=16, values_callable=lambda members: [item.value for item in members]
+    )
+
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """What all tables share: types by annotation, predictable names of indexes for migrations."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcDateTime(),
+        str: SafeText(),
+        dict[str, Any]: SafeJson(),
+        list[Any]: SafeJson(),
+        DeliveryState: words(DeliveryState),
+        JobState: words(JobState),
+        RunState: words(RunState),
+    }
+
+
+class Repository(Base):
+    """A repository that the bot is installed on; `removed_at` is set when the App leaves it."""
+
+    __tablename__ = "repository"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    full_name: Mapped[str] = mapped_column(String(255), index=True)
+    installation_id: Mapped[int | None] = mapped_column(BigId)
+    default_branch: Mapped[str] = mapped_column(default="main")
+    private: Mapped[bool] = mapped_column(default=False)
+    removed_at: Mapped[datetime | None]
+
+
+class Pull(Base):
+    """A pull request as it was last read: a view for the queue page, never the ground of a decision."""
+
+    __tablename__ = "pull"
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    title: Mapped[str]
+    author: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    draft: Mapped[bool] = mapped_column(default=False)
+    head_sha: Mapped[str] = mapped_column(String(64), index=True)
+    base_sha: Mapped[str] = mapped_column(String(64))
+    base_ref: Mapped[str]
+    labels: Mapped[list[Any]] = mapped_column(default=list)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    opened_by_association: Mapped[str] = mapped_column(default="NONE")
+    mode: Mapped[str] = mapped_column(String(16), default="comment")
+
+
+class Delivery(Base):
+    """A verified webhook delivery, keyed by its sender's delivery id; `payload` is zlib-compressed JSON."""
+
+    __tablename__ = "delivery"
+
+    guid: Mapped[str] = mapped_column(String(100), primary_key=True)
+    event: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64), default="")
+    repo_id: Mapped[int | None] = mapped_column(BigId)
+    number: Mapped[int | None]
+    received_at: Mapped[datetime] = mapped_column(index=True)
+    payload: Mapped[bytes | None] = mapped_column(LargeBinary)
+    state: Mapped[DeliveryState] = mapped_column(index=True)
+
+
+class Job(Base):
+    """One unit of the bot's own work, claimed under a lease.
+
+    `coalesce_key` is what the job is about; `dedupe_key` holds it while no second such job may wait: until
+    the claim, or (commands) for ever. `sent_at` is when a worker was last told of it.
+    """
+
+    __tablename__ = "job"
+    __table_args__ = (
+        Index("ix_job_state_sent_at_not_before", "state", "sent_at", "not_before"),
+        Index("ix_job_repo_id_number_state", "repo_id", "number", "state"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    delivery_guid: Mapped[str | None] = mapped_column(String(100), index=True)
+    verb: Mapped[str] = mapped_column(String(32))
+    repo_id: Mapped[int] = mapped_column(BigId)
+    number: Mapped[int | None]
+    subject: Mapped[str] = mapped_column(default="")
+    coalesce_key: Mapped[str | None] = mapped_column(String(400))
+    dedupe_key: Mapped[str | None] = mapped_column(String(400), unique=True)
+    state: Mapped[JobState] = mapped_column(default=JobState.QUEUED)
+    attempts: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[datetime | None]
+    lease_owner: Mapped[str | None] = mapped_column(String(100))
+    lease_until: Mapped[datetime | None]
+    sent_at: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    finished_at: Mapped[datetime | None]
+    error: Mapped[str | None]
+
+
+class WriterLease(Base):
+    """Who may write about a pull request now: one writer at a time, taken together with the job's claim."""
+
+    __tablename__ = "writer_lease"
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    owner: Mapped[str] = mapped_column(String(100))
+    until: Mapped[datetime]
+
+
+class Decision(Base):
+    """A decision, append-only: `kind` is route, priority, ci, perf, review, self_review …"""
+
+    __tablename__ = "decision"
+    __table_args__ = (
+        Index("ix_decision_repo_id_number_kind_id", "repo_id", "number", "kind", "id"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    repo_id: Mapped[int] = mapped_column(BigId)
+    number: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(32))
+    head_sha: Mapped[str] = mapped_column(String(64))
+    decided_at: Mapped[datetime] = mapped_column(index=True)
+    facts_hash: Mapped[str] = mapped_column(String(64), default="")
+    value: Mapped[dict[str, Any]]
+    evidence: Mapped[list[Any]] = mapped_column(default=list)
+
+
+class Event(Base):
+    """Something that a live page may show; readers ask for what came after the id they saw last."""
+
+    __tablename__ = "event"
+    __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - SQLAlchemy's own attribute
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    at: Mapped[datetime] = mapped_column(index=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    repo_id: Mapped[int | None] = mapped_column(BigId)
+    number: Mapped[int | None]
+    data: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+class Comment(Base):
+    """A comment we keep up to date, so that an unchanged one costs no read."""
+
+    __tablename__ = "comment"
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    marker: Mapped[str] = mapped_column(String(100), primary_key=True)
+    comment_id: Mapped[int] = mapped_column(BigId)
+    body_hash: Mapped[str] = mapped_column(String(64))
+    head_sha: Mapped[str] = mapped_column(String(64))
+    updated_at: Mapped[datetime]
+
+
+class Run(Base):
+    """One run of the runner lane: what it shall do, who has it, what came back (untrusted data)."""
+
+    __tablename__ = "run"
+    __table_args__ = (
+        Index("ix_run_state_queue_requested_at", "state", "queue", "requested_at"),
+        Index("ix_run_repo_id_number_requested_at", "repo_id", "number", "requested_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    repo_id: Mapped[int] = mapped_column(BigId)
+    number: Mapped[int]
+    head_sha: Mapped[str] = mapped_column(String(64))
+    base_sha: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(32))
+    queue: Mapped[str] = mapped_column(String(80))
+    spec: Mapped[dict[str, Any]]
+    state: Mapped[RunState] = mapped_column(default=RunState.QUEUED)
+    attempt: Mapped[int] = mapped_column(default=0)
+    requested_by: Mapped[str] = mapped_column(default="")
+    requested_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    not_before: Mapped[datetime | None]
+    lease_owner: Mapped[str | None] = mapped_column(String(200))
+    lease_until: Mapped[datetime | None]
+    sent_at: Mapped[datetime | None]
+    cancel_asked: Mapped[bool] = mapped_column(default=False)
+    progress: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    result: Mapped[dict[str, Any] | None]
+    machine: Mapped[dict[str, Any] | None]
+    error: Mapped[str | None]
+    finished_at: Mapped[datetime | None]
+    dedupe_key: Mapped[str | None] = mapped_column(String(400), unique=True)
+
+
+class RunBlock(Base):
+    """One measured block of a run, kept as it came in: the gate is replayed from these."""
+
+    __tablename__ = "run_block"
+
+    run_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    case: Mapped[str] = mapped_column(String(200), primary_key=True)
+    n: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    data: Mapped[dict[str, Any]]
+
+
+class Log(Base):
+    """A CI log by the hash of its content, zlib-compressed."""
+
+    __tablename__ = "log"
+
+    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+    stored_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class Outcome(Base):
+    """How one test or job came out once: the memory that flakes and known failures are judged by."""
+
+    __tablename__ = "outcome"
+    __table_args__ = (
+        Index("ix_outcome_repo_id_sha", "repo_id", "sha"),
+        Index("ix_outcome_repo_id_message_hash_at", "repo_id", "message_hash", "at"),
+        Index("ix_outcome_repo_id_job_at", "repo_id", "job", "at"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    repo_id: Mapped[int] = mapped_column(BigId)
+    sha: Mapped[str] = mapped_column(String(64))
+    branch: Mapped[str | None]
+    number: Mapped[int | None]
+    build: Mapped[str] = mapped_column(String(200), default="")
+    job: Mapped[str] = mapped_column(String(400))
+    provider: Mapped[str] = mapped_column(String(32))
+    test: Mapped[str | None]
+    exception: Mapped[str | None]
+    message_hash: Mapped[str | None] = mapped_column(String(64))
+    conclusion: Mapped[str] = mapped_column(String(32))
+    at: Mapped[datetime]
+
+
+class Permission(Base):
+    """A person's permission on a repository as GitHub last said, good until `until`."""
+
+    __tablename__ = "permission"
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    login: Mapped[str] = mapped_column(String(100), primary_key=True)
+    level: Mapped[str] = mapped_column(String(16))
+    until: Mapped[datetime]
+
+
+class Pace(Base):
+    """How much an installation wrote lately (0 stands for a plain account): its share of GitHub's limits."""
+
+    __tablename__ = "pace"
+
+    installation_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    next_at: Mapped[datetime]
+    minute_started_at: Mapped[datetime]
+    minute_writes: Mapped[int] = mapped_column(default=0)
+    hour_started_at: Mapped[datetime]
+    hour_writes: Mapped[int] = mapped_column(default=0)
+
+
+class SweepLease(Base):
+    """Who does a regular chore now, and when it was done last."""
+
+    __tablename__ = "sweep_lease"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(100))
+    until: Mapped[datetime]
+
+
+class Override(Base):
+    """A maintainer's word on a red job; the latest counts."""
+
+    __tablename__ = "override"
+    __table_args__ = (
+        Index("ix_override_repo_id_number", "repo_id", "number"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    repo_id: Mapped[int] = mapped_column(BigId)
+    number: Mapped[int]
+    job: Mapped[str]
+    verdict: Mapped[str] = mapped_column(String(16))
+    by: Mapped[str] = mapped_column(String(100))
+    reason: Mapped[str] = mapped_column(default="")
+    at: Mapped[datetime]
