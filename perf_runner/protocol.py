@@ -1,12 +1,14 @@
 """What the service and the runner lane say to each other over HTTP, and the token that is good for one run.
 
+All carry `Authorization: Bearer …`: `poll` the lane key, the others the run token; 401 where it is wrong.
+
 | request | answer |
 |---|---|
-| `POST /runner/poll`, Bearer lane key, `PollRequest` | 200 `Offer`, 204 nothing to do, 401 |
-| `POST /runner/runs/{run_id}/claim`, Bearer run token, `ClaimRequest` | 200 `RunSpec`, 409 taken or over, 401 |
-| `POST /runner/runs/{run_id}/beat`, Bearer run token, `Beat` | 200 `BeatAnswer`, 409 lost, 401 |
-| `GET /runner/runs/{run_id}/bundle`, Bearer run token | 200 a git bundle with the arms' commits, 401 |
-| `POST /runner/runs/{run_id}/report`, Bearer run token, `Report` | 204, 409 lost, 401 |
+| `POST /runner/poll` `PollRequest` | 200 `Offer`, 204 nothing to do |
+| `POST /runner/runs/{run_id}/claim` `ClaimRequest` | 200 `RunSpec`, 409 taken or over |
+| `POST /runner/runs/{run_id}/beat` `Beat` | 200 `BeatAnswer`, 409 lost |
+| `GET /runner/runs/{run_id}/bundle` | 200 a git bundle with the arms' commits |
+| `POST /runner/runs/{run_id}/report` `Report` | 204, 409 lost |
 
 Everything a worker sends is untrusted: the models bound its size, the service decides what it believes.
 """
@@ -61,7 +63,7 @@ class ClaimRequest(Frozen):
 
 
 class Prior(Frozen):
-    """The noise of one case on this host class: sd of an A/A block's log ratio, and its degrees of freedom."""
+    """The noise of a case on this host class: sd of an A/A block's log ratio, and its degrees of freedom."""
 
     sd: float = Field(gt=0)
     df: float = Field(default=10.0, gt=0)
