@@ -88,6 +88,8 @@ def title(view: CiView) -> str:
     """Return the first line: how many failures are whose."""
     if not view.red:
         return "CI is green on this head" if view.finished else "CI is running on this head"
+    if not view.groups:
+        return "CI is red on this head, and nothing is known yet about why"
     counts = [
         f"{view.count('regression')} yours",
         f"{view.count('unrelated')} unrelated",
@@ -106,7 +108,9 @@ def opening(view: CiView) -> str:
         )
     if view.count("regression"):
         return "Please look at the failures that this pull request causes; they come first below."
-    if view.count("unknown") or not view.groups:
+    if not view.groups:
+        return "No failure could be read, so nothing is said about whose it is."
+    if view.count("unknown"):
         return "Nothing here is proven to be yours; what would settle the open ones is said below."
     return "Nothing for you to fix."
 
@@ -134,6 +138,8 @@ def status_step(view: CiView) -> str | None:
     if not view.red or view.count("regression") or view.count("unknown") or not view.groups:
         return None
     names = ", ".join(code(name) for name in view.red)
+    if any(group.declared_by for group in view.groups):
+        return f"The required {names} stays red until it is run again; a maintainer may merge on their own word."
     kinds = {group.kind for group in view.groups}
     if kinds <= {"flaky", "infra"}:
         return f"The required {names} turns green when the named jobs are run again."

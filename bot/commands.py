@@ -149,9 +149,11 @@ def asks_for_review(words: Sequence[str]) -> bool:
 
 def misunderstood(words: Sequence[str]) -> Misunderstood | None:
     """Return a did-you-mean for a near miss or a lone word; None for what reads like a sentence."""
-    near = difflib.get_close_matches(words[0].casefold()[:40], [*VERBS, *ALIASES], n=1, cutoff=0.7)
+    first = words[0].casefold().strip(".,!?")
+    if first in POLITE:
+        return None
+    near = difflib.get_close_matches(first[:40], [*VERBS, *ALIASES], n=1, cutoff=0.7)
     if near and len(words) <= 4:
         verb = ALIASES.get(near[0], near[0])
         return Misunderstood(" ".join(words), VERBS[verb].usage)
-    lone = len(words) == 1 and words[0].casefold().strip(".,!?") not in POLITE
-    return Misunderstood(words[0]) if lone else None
+    return Misunderstood(words[0]) if len(words) == 1 else None

@@ -26,7 +26,7 @@ class IssueLink:
     number: int
     title: str
     labels: tuple[str, ...] = ()
-    state: Literal["open", "closed"] = "open"
+    open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class CommentView:
     created_at: datetime
     association: str = "NONE"
     ours: bool = False
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,6 @@ class PullFacts:
     labels: tuple[str, ...]
     base_ref: str
     base_sha: str
-    merge_base_sha: str | None
     created_at: datetime
     updated_at: datetime
     commits: int
