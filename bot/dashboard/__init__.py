@@ -1,0 +1,1 @@
+"""What maintainers watch: the queue of open pull requests, and the story of each."""
