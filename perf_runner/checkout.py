@@ -201,8 +201,10 @@ def import_repository(source: Path, folder: Path) -> Repository:
     (folder / "gitconfig").write_text(GIT_CONFIGURATION)
     repository = Repository(folder)
     run_git(["git", "init", "--quiet", "--bare", "--template=", str(repository.git_dir)], folder)
-    refs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/remotes/*:refs/remotes/*"]
-    refs.append("+refs/prgate/*:refs/prgate/*")
+    kinds = ("heads", "tags", "remotes")
+    refs = (
+        [f"+refs/{kind}/*:refs/{kind}/*" for kind in kinds] if source.is_dir() else ["+refs/*:refs/bundle/*"]
+    )
     fetch = ["git", f"--git-dir={repository.git_dir}", "fetch", "--quiet", "--no-auto-gc"]
     options = ["--no-recurse-submodules", "--no-write-fetch-head", "--no-tags", "--update-head-ok"]
     run_git([*fetch, *options, "--", str(source.resolve()), *refs], folder)

@@ -55,7 +55,9 @@ class Workspace:
             time_budget_s=request.time_budget_s or config.time_budget_s,
             notes=tuple(notes),
         )
-        return plan, {arm.name: self.place(tree, case) for arm, tree in zip(arms, trees, strict=True)}
+        # An arm lives for a whole block: it starts, warms up, and waits for the others' runs.
+        limits = Limits(wall_s=START_UP_ALLOWANCE_S + (1 + 2 * len(arms)) * case.timeout_s)
+        return plan, {arm.name: self.place(tree, limits) for arm, tree in zip(arms, trees, strict=True)}
 
     def config(self, sha: str) -> PerfConfig:
         """Return the `[perf]` section at a commit, the defaults where it has none."""
@@ -75,7 +77,7 @@ class Workspace:
                 raise error from None
             return case, [f"Only the head has the case {wanted}: the head's is used for both arms."]
 
-    def write_trees(self, arms: Sequence[Arm], harness: Harness) -> list[Path]:
+    def write_trees(self, arms: Sequence[Arm], harness: Harness | None) -> list[Path]:
         """Write one tree per arm, at paths of equal length."""
         run = next(number for number in itertools.count() if not (self.folder / f"run-{number}").exists())
         trees = [self.folder / f"run-{run}" / f"arm-{number}" for number in range(len(arms))]
@@ -88,10 +90,9 @@ class Workspace:
         found = sorted({path for arm in arms for path in self.repository.submodules(arm.sha)})
         return [f"Submodules are not fetched: {', '.join(found[:5])}."] if found else []
 
-    def place(self, tree: Path, case: BenchmarkCase) -> Workplace:
-        """Return where one arm runs; its whole life in a block is bounded by the case's time limits."""
-        wall_s = START_UP_ALLOWANCE_S + 4 * case.timeout_s
-        return Workplace(tree, self.sandbox, self.interpreter, limits=Limits(wall_s=wall_s))
+    def place(self, tree: Path, limits: Limits | None = None) -> Workplace:
+        """Return where the code of one tree runs."""
+        return Workplace(tree, self.sandbox, self.interpreter, limits=limits or Limits())
 
 
 def with_defaults(overrides: GateOverrides, config: PerfConfig) -> GateOverrides:
