@@ -19,6 +19,7 @@ DEFAULT_MAX_BLOCKS = 10
 BLOCKS_LIMIT = 1000
 MIN_BLOCKS = 2  # a verdict needs a repeat: one disturbance can hit both head runs of one block
 VETO_SDS = 4.0  # of the difference of two runs of one arm
+STEADY_ERRORS = 1.0  # a red verdict stands without its largest block: its mean is this many errors above 0
 NOISY_AFTER = 8  # blocks fed before "more than half vetoed" ends an experiment
 CONFIRM_RATIO = 5.0 / 3.0  # level of the upper bound over that of the lower
 PAIRS_FOR_VETO = 6  # without a prior: same-arm pairs needed before their spread may veto
@@ -73,7 +74,10 @@ class PairedBlock:
 
 @dataclass(frozen=True)
 class Look:
-    """What is known after some blocks: all in logs; None while nothing was accepted."""
+    """What is known after some blocks: all in logs; None while nothing was accepted.
+
+    `steady`: no single block carries the slowdown.
+    """
 
     fed: int
     accepted: int
@@ -81,13 +85,17 @@ class Look:
     change: float | None
     low: float | None
     high: float | None
+    steady: bool = False
 
 
 def is_number(value: object) -> bool:
     """Say whether `value` is a finite real number and no bool."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
-    return math.isfinite(float(value))
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def pair(base: Sequence[float], head: Sequence[float]) -> PairedBlock:
@@ -145,7 +153,16 @@ def bounded(accepted: Sequence[PairedBlock], settings: GateSettings, fed: int, v
         inflation(alpha, freedom) * sd * mixture_radius(n, alpha)
         for alpha in (settings.alpha, settings.confirm_alpha)
     )
-    return Look(fed, n, vetoed, mean, mean - down, mean + up)
+    return Look(fed, n, vetoed, mean, mean - down, mean + up, is_steady(accepted, mean, sd))
+
+
+def is_steady(accepted: Sequence[PairedBlock], mean: float, sd: float) -> bool:
+    """Say whether the mean without the largest block lies above 0, too: one burst must not decide."""
+    others = len(accepted) - 1
+    if others < 1:
+        return False
+    rest = (mean * (others + 1) - max(block.change for block in accepted)) / others
+    return rest > STEADY_ERRORS * sd / math.sqrt(others)
 
 
 def noise(accepted: Sequence[PairedBlock], mean: float, settings: GateSettings) -> tuple[float, float]:
@@ -209,7 +226,7 @@ def judge(look: Look, settings: GateSettings) -> Decision | None:
     if look.accepted >= MIN_BLOCKS and look.low is not None and look.high is not None:
         if look.high < math.log1p(settings.margin):
             return describe(Outcome.NO_REGRESSION, why_confirmed(look, settings), look, settings)
-        if look.low > 0:
+        if look.low > 0 and look.steady:
             return describe(Outcome.REGRESSION, why_slower(look), look, settings)
     vetoed = look.fed - look.accepted
     if look.fed >= NOISY_AFTER and 2 * vetoed > look.fed:
