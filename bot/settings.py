@@ -40,9 +40,11 @@ class Settings(BaseSettings):
     github_private_key: SecretStr = SecretStr("")
     github_private_key_path: Path | None = None
     github_token: SecretStr = SecretStr("")
+    github_write_gap_s: float = Field(default=1.0, ge=0, description="pause between two writes to GitHub")
     clone_url: str = Field(
         default="{web}/{full_name}.git", description="source of a repository's commits, for the bundles"
     )
+    github_write_gap_s: float = Field(default=1.0, ge=0, description="pause between writes to GitHub")
     handles: str = Field(default="", description="more names that the bot answers to")
 
     buildkite_api_url: str = "https://api.buildkite.com"
