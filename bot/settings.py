@@ -44,7 +44,6 @@ class Settings(BaseSettings):
     clone_url: str = Field(
         default="{web}/{full_name}.git", description="source of a repository's commits, for the bundles"
     )
-    github_write_gap_s: float = Field(default=1.0, ge=0, description="pause between writes to GitHub")
     handles: str = Field(default="", description="more names that the bot answers to")
 
     buildkite_api_url: str = "https://api.buildkite.com"

@@ -321,6 +321,7 @@ class SweepLease(Base):
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     owner: Mapped[str] = mapped_column(String(100))
     until: Mapped[datetime]
+    done_at: Mapped[datetime | None]
 
 
 class Override(Base):

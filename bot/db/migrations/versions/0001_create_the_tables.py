@@ -303,6 +303,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("owner", sa.String(length=100), nullable=False),
         sa.Column("until", types.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("done_at", types.UtcDateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_sweep_lease")),
     )
     op.create_table(
