@@ -69,6 +69,13 @@ class RequestReview:
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawReview:
+    """Take back the review requests of these people."""
+
+    logins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetLabels:
     """Add and remove labels; only the difference is written."""
 
@@ -98,7 +105,8 @@ class SubmitReview:
 class EnqueueRun:
     """Queue a run of the lane; `dedupe_key` lets one such run wait or run at a time.
 
-    `spec` is what the runner is told (arms, cases, budget), as JSON.
+    `spec` is what the runner is told (arms, cases, budget), as JSON. The blocks of `resume_of` are taken
+    over, so that the gate goes on where that run ended.
     """
 
     kind: Literal["experiment", "tests"]
@@ -107,7 +115,7 @@ class EnqueueRun:
     spec: Mapping[str, Any]
     requested_by: str
     dedupe_key: str
-    by_command: bool = False
+    resume_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,7 @@ Action = (
     | React
     | SetCheck
     | RequestReview
+    | WithdrawReview
     | SetLabels
     | SubmitReview
     | EnqueueRun

@@ -139,7 +139,9 @@ def status_step(view: CiView) -> str | None:
         return None
     names = ", ".join(code(name) for name in view.red)
     if any(group.declared_by for group in view.groups):
-        return f"The required {names} stays red until it is run again; a maintainer may merge on their own word."
+        return (
+            f"The required {names} stays red until it is run again; a maintainer may merge on their own word."
+        )
     kinds = {group.kind for group in view.groups}
     if kinds <= {"flaky", "infra"}:
         return f"The required {names} turns green when the named jobs are run again."

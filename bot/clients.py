@@ -1,19 +1,76 @@
 """What a handler may reach for: the database, the settings, and lazily the repository's GitHub client."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
 
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
-    from bot.settings import Settings
+from bot.db.models import Repository
+from bot.dispatch import JobSpec, UserError
+from bot.github import Credentials, RepoClient, connect, identity, installation_of
+from bot.pacing import take_turn
+from bot.settings import Settings
 
 
 @dataclass(frozen=True)
 class Clients:
     """The shell around one job. `now` is the job's time, so that decisions are pure and repeatable."""
 
-    sessions: "sessionmaker[Session]"
-    settings: "Settings"
+    sessions: sessionmaker[Session]
+    settings: Settings
     now: datetime
+    spec: JobSpec
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """How the service logs in."""
+        return credentials(self.settings)
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository's row. UserError where the bot is not installed on it (any more)."""
+        with self.sessions() as session:
+            row = session.get(Repository, self.spec.repo_id)
+        if row is None or row.removed_at is not None:
+            raise UserError(f"repository {self.spec.repo_id} is not known (any more)")
+        return row
+
+    @cached_property
+    def installation_id(self) -> int | None:
+        """The App's installation, asked for where the row does not name it; None for a plain account."""
+        if not self.credentials.is_app:
+            return None
+        return self.repository.installation_id or installation_of(self.credentials, self.repository.full_name)
+
+    @cached_property
+    def github(self) -> RepoClient:
+        """The repository's client. Its writes keep the installation's pace."""
+        who = identity(self.credentials)
+        connection = connect(self.credentials, self.installation_id, self.pace)
+        return RepoClient(connection, self.repository.full_name, who)
+
+    @property
+    def pace(self) -> Callable[[], None]:
+        """What waits for the installation's next turn to write."""
+        return partial(take_turn, self.sessions, self.installation_id or 0, self.settings.github_write_gap_s)
+
+    @property
+    def handles(self) -> tuple[str, ...]:
+        """The names that people may mention: our own, and the server's extra ones."""
+        return (self.github.who.handle, *self.settings.handle_list)
+
+    def story_url(self, number: int) -> str:
+        """Return the page that tells the whole story of a pull request."""
+        return f"{self.settings.public_url}/pr/{self.repository.full_name}/{number}"
+
+
+def credentials(settings: Settings) -> Credentials:
+    """Return how the service logs in: an App where its key is there, else a plain account's token."""
+    return Credentials(
+        settings.github_api_url,
+        settings.github_app_id or None,
+        settings.private_key or None,
+        settings.github_token.get_secret_value() or None,
+    )

@@ -1,5 +1,6 @@
 """Every text that prgate posts: a view of a decision -> Markdown, by one template a text. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -163,21 +164,27 @@ def triage_note(view: PriorityView, frame: Frame) -> str:
     return render("triage", "triage", frame, view=view)
 
 
-def help_answer(comment_id: int, frame: Frame) -> str:
+def answer(marker: str, frame: Frame, paragraphs: Sequence[str]) -> str:
+    """Return the answer to a comment, of ready Markdown paragraphs (foreign text in them is escaped)."""
+    return render("answer", marker, frame, paragraphs=paragraphs)
+
+
+def paragraph(template: str, frame: Frame, **values: Any) -> str:
+    """Return a part of an answer: no marker, no footer."""
+    made = environment().get_template(f"{template}.md.j2")
+    return made.render(frame=frame, at=f"@{frame.handle}", **values).strip()
+
+
+def help_text(frame: Frame) -> str:
     """Return the list of commands."""
-    return render("help", f"answer:{comment_id}", frame, specs=SPECS)
+    return paragraph("help", frame, specs=SPECS)
 
 
-def plain_answer(comment_id: int, frame: Frame, paragraphs: tuple[str, ...]) -> str:
-    """Return an answer of ready Markdown paragraphs (foreign text in them is already escaped)."""
-    return render("answer", f"answer:{comment_id}", frame, paragraphs=paragraphs)
-
-
-def refusal(comment_id: int, frame: Frame, verb: str, needs: str, has: str) -> str:
+def refusal(frame: Frame, verb: str, needs: str, has: str) -> str:
     """Return what a person is told who may not give a command: what it needs, and what they have."""
-    return render("refusal", f"answer:{comment_id}", frame, verb=verb, needs=needs, has=has)
+    return paragraph("refusal", frame, verb=verb, needs=needs, has=has)
 
 
-def misunderstanding(comment_id: int, frame: Frame, said: str, suggestion: str | None) -> str:
+def misunderstanding(frame: Frame, said: str, suggestion: str | None) -> str:
     """Return the answer to something that is no command."""
-    return render("misunderstood", f"answer:{comment_id}", frame, said=said, suggestion=suggestion)
+    return paragraph("misunderstood", frame, said=said, suggestion=suggestion)

@@ -165,18 +165,22 @@ def installation_jobs(event: InstallationEvent) -> list[JobSpec]:
 def run(spec: JobSpec, clients: "Clients", table: Table) -> None:
     """Do one job: gather, decide, apply. Raises RetryLater, UserError, or what went wrong on the way.
 
+    Where the head moved meanwhile, what was decided is dropped and the pull request looked at again.
     KeyError for a verb that the table lacks.
     """
-    from bot.apply import (
-        apply,
-    )  # applying imports the database and the client, parsing an event needs neither
+    from bot.apply import HeadMoved, apply  # these import the client; parsing an event does not need it
 
     handler = table[spec.verb]
-    facts = handler.gather(spec, clients)
-    if facts is None:
-        return
-    actions = handler.decide(facts, clients.now)
-    apply(actions, handler.target(facts), spec, clients)
+    for last in (False, False, True):
+        facts = handler.gather(spec, clients)
+        if facts is None:
+            return
+        try:
+            apply(handler.decide(facts, clients.now), handler.target(facts), spec, clients)
+            return
+        except HeadMoved:
+            if last:
+                raise
 
 
 def default_table() -> Table:

@@ -16,6 +16,10 @@ VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 )
 WORDS = re.compile(r"[^\W_]+", re.UNICODE)
+SHA = re.compile(r"[0-9a-f]{7,40}")
+# A pasted line is known again if most of its words are those of one of ours; short lines must be equal.
+ALIKE = 0.8
+LEAST_ALIKE_WORDS = 5
 
 
 @lru_cache(maxsize=1)
@@ -71,8 +75,8 @@ def step(token: Token) -> int:
 
 
 def words(line: str) -> str:
-    """Return a line reduced to its words: what stays equal when a rendered comment is copied and pasted."""
-    return " ".join(WORDS.findall(line)).casefold()
+    """Return a line reduced to its words, commits left out: what stays equal when a comment is pasted."""
+    return " ".join(word for word in WORDS.findall(line.casefold()) if not SHA.fullmatch(word))
 
 
 def all_lines(body: str) -> Iterator[str]:
@@ -102,3 +106,35 @@ def known_lines(own_bodies: Sequence[str]) -> frozenset[str]:
 def without_pasted(lines: Sequence[str], own: frozenset[str]) -> list[str]:
     """Return the lines that are not copies of the bot's own."""
     return [line for line in lines if words(line) not in own]
+
+
+def prose_lines(body: str) -> list[str]:
+    """Return what somebody wrote in their own words: every line outside quotes, code blocks and HTML."""
+    lines: list[str] = []
+    quoted = 0
+    for token in parser().parse(body[:READ_LIMIT]):
+        quoted += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        if token.type == "inline" and not quoted:
+            lines += [line for line in rendered_lines(token.children or ()) if line.strip()]
+    return lines
+
+
+def own_words(body: str, bot_bodies: Sequence[str]) -> int:
+    """Return how many words of a comment are its author's own: quotes, code and pasted bot text left out."""
+    known = [frozenset(line.split()) for line in known_lines(bot_bodies)]
+    mine = [words(line).split() for line in prose_lines(body)]
+    return sum(len(line) for line in mine if not resembles(line, known))
+
+
+def resembles(line: Sequence[str], known: Sequence[frozenset[str]]) -> bool:
+    """Say whether a line's words are (nearly) those of one of the known lines."""
+    said = frozenset(line)
+    if len(line) < LEAST_ALIKE_WORDS:
+        return said in known
+    return any(len(said & one) >= ALIKE * len(said) for one in known)
+
+
+def quotes_from(body: str, bot_body: str) -> bool:
+    """Say whether a comment repeats a whole line (of five words or more) of one of the bot's."""
+    known = {line for line in known_lines([bot_body]) if len(line.split()) >= LEAST_ALIKE_WORDS}
+    return any(words(line) in known for line in all_lines(body))

@@ -10,7 +10,7 @@ from bot.comments import Frame, render, signed
 from bot.escape import code
 from perf_runner.models import Block, CaseResult, Outcome, Sample
 
-RunState = Literal["queued", "running", "done", "failed", "canceled"]
+RunState = Literal["queued", "running", "done", "failed", "canceled", "void"]
 SHOWN_BLOCKS = 60
 
 
@@ -93,6 +93,8 @@ def headline(view: PerfView) -> str:
         return "Performance: being measured"
     if view.state == "canceled":
         return "Performance: the measurement was stopped"
+    if view.state == "void":
+        return "Performance: this head is not measured"
     outcome = overall(view.results)
     if view.state == "failed" or outcome is None:
         return "Performance: could not be measured"
@@ -133,6 +135,8 @@ def advice(view: PerfView, at: str) -> str:
         return f"This note is updated in place. `{at} cancel` stops it."
     if view.state == "canceled":
         return f"A maintainer's `{at} bench` measures again."
+    if view.state == "void":
+        return f"A new commit came; what was measured before does not count for it. `{at} bench` measures it."
     outcome = overall(view.results)
     if view.state == "failed" or outcome is None:
         return f"Nothing was decided, for or against. `{at} bench` tries again."

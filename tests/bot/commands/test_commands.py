@@ -5,7 +5,7 @@ import time
 import pytest
 
 from bot.commands import SPECS, VERBS, Command, Misunderstood, parse
-from bot.comments import Frame, OwnerLine, PriorityView, RouteView, help_answer, route_note, triage_note
+from bot.comments import Frame, OwnerLine, PriorityView, RouteView, help_text, route_note, triage_note
 
 HANDLES = ["prgate"]
 FRAME = Frame("prgate", "4d72f6802947c0ffee", "https://prgate.example/pr/org/name/1")
@@ -118,7 +118,7 @@ def test_the_bots_own_text_pasted_by_somebody_else_does_nothing(copy: type[str])
     ours = [
         route_note(RouteView("author-01", (OwnerLine("owner-01", True, ("CODEOWNERS line 3",)),)), FRAME),
         triage_note(PriorityView("high", (("the title says bugfix", 10),)), FRAME),
-        help_answer(7, FRAME),
+        help_text(FRAME),
     ]
     for body in ours:
         pasted = copy(body) + "\n\nThe six failures are in a file that this change does not touch.\n"
@@ -126,7 +126,7 @@ def test_the_bots_own_text_pasted_by_somebody_else_does_nothing(copy: type[str])
 
 
 def test_a_pasted_comment_with_a_command_of_ones_own_below_still_counts() -> None:
-    ours = [help_answer(7, FRAME)]
+    ours = [help_text(FRAME)]
     assert parse(rendered(ours[0]) + "\n\n@prgate bench", HANDLES, ours) == (Command("bench"),)
 
 
@@ -137,7 +137,7 @@ def test_no_comment_but_the_help_has_a_line_that_starts_with_the_mention() -> No
 
 
 def test_the_help_lists_exactly_what_is_understood() -> None:
-    text = help_answer(1, FRAME)
+    text = help_text(FRAME)
     for spec in SPECS:
         assert f"`@prgate {spec.usage}`" in text
 

@@ -14,9 +14,9 @@ from bot.comments import (
     OwnerLine,
     PriorityView,
     RouteView,
-    help_answer,
+    answer,
+    help_text,
     misunderstanding,
-    plain_answer,
     refusal,
     route_note,
     triage_note,
@@ -211,10 +211,13 @@ NOTES = {
         replace(PERF, state="failed", error="The benchmark ended with exit code 1."), FRAME
     ),
     "perf_stopped": perf_note(replace(PERF, state="canceled", error="A newer commit was pushed."), FRAME),
-    "answer_help": help_answer(7, FRAME),
-    "answer_refusal": refusal(7, FRAME, "bench", "someone with write permission", "read"),
-    "answer_did_you_mean": misunderstanding(7, FRAME, "bnech", "bench [case…]"),
-    "answer_why": plain_answer(7, FRAME, explain((GROUP,), "@prgate")),
+    "perf_void": perf_note(replace(PERF, state="void"), FRAME),
+    "answer_help": answer("answer:7", FRAME, (help_text(FRAME),)),
+    "answer_refusal": answer(
+        "answer:7", FRAME, (refusal(FRAME, "bench", "someone with write permission", "read"),)
+    ),
+    "answer_did_you_mean": answer("answer:7", FRAME, (misunderstanding(FRAME, "bnech", "bench [case…]"),)),
+    "answer_why": answer("answer:7", FRAME, explain((GROUP,), "@prgate")),
 }
 
 

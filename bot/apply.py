@@ -1,0 +1,159 @@
+"""Carries out what a decision asks for: each action idempotent, nothing for a head that moved."""
+
+from collections.abc import Callable, Sequence
+from functools import singledispatchmethod
+
+from bot import checks, reviews, runs_queue, store
+from bot.actions import (
+    Action,
+    CancelRuns,
+    EnqueueRun,
+    Mode,
+    React,
+    Record,
+    RequestReview,
+    Schedule,
+    SetCheck,
+    SetLabels,
+    SetOverride,
+    SubmitReview,
+    Target,
+    UpsertComment,
+    WithdrawReview,
+)
+from bot.clients import Clients
+from bot.commenting import upsert
+from bot.dispatch import JobSpec, look
+from bot.github import GitHubFault
+from bot.pulls import head_of
+
+QUIET = (Record, Schedule, SetOverride, CancelRuns)
+LOCAL = (Record, Schedule, SetOverride, CancelRuns, EnqueueRun)
+
+
+class HeadMoved(Exception):  # noqa: N818 - nothing is wrong, the decision is merely old
+    """The pull request has a newer head (or is gone): what was decided must not be written."""
+
+
+def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clients: Clients) -> None:
+    """Carry out the actions in order. HeadMoved before the first write where the head is another one.
+
+    RetryLater where GitHub or the pace asks to wait: what was done is found done by the next try.
+    """
+    if target is None:
+        schedules = [action for action in actions if isinstance(action, Schedule)]
+        schedule(schedules, spec, clients)
+        return
+    wanted = [action for action in actions if target.mode is not Mode.SHADOW or isinstance(action, QUIET)]
+    writer = Writer(target, spec, clients)
+    for action in wanted:
+        if not isinstance(action, LOCAL):
+            writer.require_head()
+        writer.carry_out(action)
+
+
+def schedule(actions: Sequence[Schedule], spec: JobSpec, clients: Clients) -> None:
+    """Queue the looks that were asked for; an equal one that waits already is enough."""
+    jobs = [job_of(action, spec) for action in actions]
+    if jobs:
+        from bot.jobs import enqueue
+
+        with clients.sessions() as session:
+            enqueue(session, jobs)
+            session.commit()
+
+
+def job_of(action: Schedule, spec: JobSpec) -> JobSpec:
+    """Return the job of a `Schedule`."""
+    number = action.number if action.number is not None else spec.number
+    if number is None or action.subject:
+        key = f"{action.verb}:{spec.repo_id}:{number or 0}:{action.subject}"
+        return JobSpec(action.verb, spec.repo_id, number, action.subject, key, action.not_before)
+    return look(action.verb, spec.repo_id, number, action.not_before)
+
+
+class Writer:
+    """Carries out actions about one target."""
+
+    def __init__(self, target: Target, spec: JobSpec, clients: Clients) -> None:
+        self.target = target
+        self.spec = spec
+        self.clients = clients
+        self._head_seen = False
+
+    def require_head(self) -> None:
+        """Read the head once, just before the first write to GitHub; HeadMoved where it is another one."""
+        if self._head_seen:
+            return
+        now = head_of(self.clients.github, self.target.number)
+        if now is None or now[0] != self.target.head_sha:
+            raise HeadMoved(f"{self.target.full_name}#{self.target.number} left {self.target.head_sha[:12]}")
+        self._head_seen = True
+
+    @singledispatchmethod
+    def carry_out(self, action: Action) -> None:
+        """Do one action. TypeError for a kind that is not known."""
+        raise TypeError(f"{type(action).__name__} is no action")
+
+    @carry_out.register
+    def _(self, action: UpsertComment) -> None:
+        upsert(action, self.target, self.clients)
+
+    @carry_out.register
+    def _(self, action: React) -> None:
+        kind = "pulls" if action.review_comment else "issues"
+        path = f"/{kind}/comments/{action.comment_id}/reactions"
+        self.tolerate(lambda: self.clients.github.write("POST", path, {"content": action.content}), 404, 422)
+
+    @carry_out.register
+    def _(self, action: SetCheck) -> None:
+        checks.set_check(action, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: RequestReview) -> None:
+        reviews.request(action.logins, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: WithdrawReview) -> None:
+        reviews.withdraw(action.logins, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: SetLabels) -> None:
+        reviews.set_labels(action, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: SubmitReview) -> None:
+        reviews.submit(action, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: EnqueueRun) -> None:
+        runs_queue.enqueue(action, self.target, self.clients)
+
+    @carry_out.register
+    def _(self, action: CancelRuns) -> None:
+        runs_queue.cancel(action, self.target, self.clients)
+
+    @carry_out.register
+    def _(self, action: Record) -> None:
+        with self.clients.sessions() as session:
+            store.record(session, self.target, action.kind, action.value, action.evidence, self.clients.now)
+            session.commit()
+
+    @carry_out.register
+    def _(self, action: SetOverride) -> None:
+        with self.clients.sessions() as session:
+            store.add_override(session, self.target, action, self.clients.now)
+            session.commit()
+
+    @carry_out.register
+    def _(self, action: Schedule) -> None:
+        schedule([action], self.spec, self.clients)
+
+    @staticmethod
+    def tolerate(write: Callable[[], object], *statuses: int) -> None:
+        """Do a write whose refusal does not matter (the comment was deleted meanwhile)."""
+        try:
+            write()
+        except GitHubFault as fault:
+            if fault.status not in statuses:
+                raise

@@ -1,0 +1,43 @@
+"""Who may do what: GitHub's collaborator permission, cached for minutes; an error is a no."""
+
+from collections.abc import Collection
+
+from bot import store
+from bot.clients import Clients
+from bot.commands import Who
+
+RANK = {"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5}
+NEEDED = {Who.AUTHOR_OR_TRIAGE: "triage", Who.AUTHOR_OR_WRITE: "write", Who.WRITE: "write"}
+
+
+def level(clients: Clients, login: str) -> str:
+    """Return a person's permission on the repository: admin, maintain, write, triage, read or none."""
+    repo_id = clients.spec.repo_id
+    with clients.sessions() as session:
+        known = store.cached_permission(session, repo_id, login, clients.now)
+    if known is not None:
+        return known
+    found = clients.github.permission(login)
+    if found not in RANK:
+        found = "none"
+    with clients.sessions() as session:
+        store.remember_permission(session, repo_id, login, found, clients.now)
+        session.commit()
+    return found
+
+
+def at_least(found: str, needed: str) -> bool:
+    """Say whether a permission is worth another; an unknown one is worth nothing."""
+    return RANK.get(found, 0) >= RANK[needed]
+
+
+def allows(who: Who, login: str, found: str, author: str, asked: Collection[str]) -> bool:
+    """Say whether `login`, with permission `found`, may give a command that is for `who`: pure."""
+    same = login.casefold()
+    if who is Who.ANYONE:
+        return True
+    if who is Who.ASKED:
+        return same in {one.casefold() for one in asked}
+    if who in (Who.AUTHOR_OR_TRIAGE, Who.AUTHOR_OR_WRITE) and same == author.casefold():
+        return True
+    return at_least(found, NEEDED[who])
