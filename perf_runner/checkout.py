@@ -111,6 +111,7 @@ class Repository:
     def write_tree(self, sha: str, folder: Path, harness: Harness | None = None) -> None:
         """Write the files of a commit below `folder` (made here), the harness's paths from its own commit."""
         folder.mkdir(parents=True)
+        folder.chmod(0o755)  # the sandbox's user reads it; the folders above keep strangers out
         index = folder.with_name(f"{folder.name}.index")
         self._git(["read-tree", sha], index=index)
         if harness is not None and harness.paths and harness.sha != sha:
@@ -209,6 +210,8 @@ def import_repository(source: Path, folder: Path) -> Repository:
     options = ["--no-recurse-submodules", "--no-write-fetch-head", "--no-tags", "--update-head-ok"]
     run_git([*fetch, *options, "--", str(source.resolve()), *refs], folder)
     fetch_head(repository, [*fetch, *options], source.resolve())
+    if not run_git(["git", f"--git-dir={repository.git_dir}", "for-each-ref", "--count=1"], folder).stdout:
+        raise CheckoutError(f"{source} holds no commit")
     return repository
 
 

@@ -78,7 +78,7 @@ class Experiment:
         """End the run in progress and the experiment; callable from another thread."""
         self._canceled.set()
         for arm in list(self._open):
-            arm.close()
+            arm.abort()
 
     def run(self, stored: Sequence[Block] = (), machine: Machine | None = None) -> CaseResult:
         """Return the result after as many further blocks as it takes; CanceledError when canceled."""

@@ -252,9 +252,23 @@ def tree(pid: int) -> Iterator[int]:
     while pending:
         current = pending.pop()
         yield current
-        for children in Path(f"/proc/{current}/task").glob("*/children"):
+        pending += children_of(current)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that `pid` started; a process or thread that ends meanwhile has none."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - read ten times a second
             with contextlib.suppress(OSError):
-                pending += [int(child) for child in children.read_text().split()]
+                found += [int(child) for child in read_proc(f"/proc/{pid}/task/{thread}/children").split()]
+    return found
+
+
+def read_proc(path: str) -> str:
+    """Return a file of /proc; OSError (also of a process that ends while it is read)."""
+    with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123
+        return file.read()
 
 
 def resident_bytes(pid: int) -> int:
@@ -262,7 +276,7 @@ def resident_bytes(pid: int) -> int:
     total = 0
     for member in tree(pid):
         with contextlib.suppress(OSError):
-            lines = Path(f"/proc/{member}/status").read_text().splitlines()
+            lines = read_proc(f"/proc/{member}/status").splitlines()
             total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(COUNTED_MEMORY))
     return total
 

@@ -42,8 +42,11 @@ class OpenArm(Protocol):
     def run(self, requests: int) -> Measured:
         """Take one run of `requests` requests; TargetError when it gives no measurement."""
 
+    def abort(self) -> None:
+        """Kill what runs now, from another thread; the call in progress then fails with TargetError."""
+
     def close(self) -> None:
-        """End whatever of the arm still runs."""
+        """End whatever of the arm still runs and wait for its end."""
 
 
 Opener = Callable[[BenchmarkCase, Workplace], OpenArm]

@@ -17,6 +17,7 @@ class CommandArm:
 
     case: BenchmarkCase
     place: Workplace
+    process: SandboxedProcess | None = None
 
     def wait_until_ready(self) -> None:
         """Return at once: a command warms up by itself, in every run."""
@@ -24,8 +25,9 @@ class CommandArm:
     def run(self, requests: int) -> Measured:
         """Start the command, wait for its end, and read the document that it printed last."""
         started_at, started_s = datetime.now(UTC), time.monotonic()
-        with SandboxedProcess(launch_for(self.case, self.place, requests), self.place.sandbox) as process:
-            finished = process.finish()
+        launch = launch_for(self.case, self.place, requests)
+        with SandboxedProcess(launch, self.place.sandbox) as self.process:
+            finished = self.process.finish()
         wall_s = time.monotonic() - started_s
         if finished.returncode != 0 or finished.stopped_by is not None:
             raise TargetError(f"the benchmark failed: {finished.reason()}")
@@ -33,6 +35,11 @@ class CommandArm:
             return Measured(parse_sample(last_document(finished.stdout), self.case, started_at), wall_s)
         except ResultError as error:
             raise TargetError(str(error)) from None
+
+    def abort(self) -> None:
+        """Kill the run in progress."""
+        if self.process is not None:
+            self.process.kill()
 
     def close(self) -> None:
         """Do nothing: no process outlives its run."""

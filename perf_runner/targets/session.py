@@ -46,6 +46,10 @@ class SessionArm:
         except ResultError as error:
             raise TargetError(str(error)) from None
 
+    def abort(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+
     def close(self) -> None:
         """End the process and whatever it started."""
         self.process.kill()
