@@ -138,7 +138,7 @@ def parse_suite(text: str, name: str, read: Reader) -> tuple[SuiteCase, ...]:
             raise CaseError(f"{name}: entry {number} is no JSON object")
         try:
             found += read_test(test, read)
-        except (ValidationError, TypeError, ValueError, AttributeError) as error:
+        except (ValidationError, TypeError, ValueError, AttributeError, LookupError) as error:
             said = first_problem(error) if isinstance(error, ValidationError) else str(error)
             raise CaseError(f"{name}: test {test.get('test_name', number)!r}: {said}") from None
     if len(found) > MAX_CASES:
@@ -201,6 +201,8 @@ def at_step(entry: Mapping[str, Any], step: int) -> dict[str, Any]:
 
 def read_point(test: Mapping[str, Any], entry: Mapping[str, Any], step: int | None) -> BenchmarkCase:
     """Return the case of one point: its workload is all that says what work is done."""
+    if not entry.get("name"):
+        raise CaseError("an entry of benchmark_params has no name")
     name = str(entry["name"])
     if step is not None:
         by = "max-concurrency" if "max-concurrency" in entry else "request-rate"

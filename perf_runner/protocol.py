@@ -74,7 +74,9 @@ class TestSpec(Frozen):
 
     __test__ = False
 
-    command: tuple[str, ...] = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    command: tuple[str, ...] = Field(
+        default=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"), min_length=1
+    )
     test_ids: tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...] = Field(max_length=200)
     repeats: int = Field(default=3, ge=1, le=20)
     timeout_s: float = Field(default=300.0, gt=0)

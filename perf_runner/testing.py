@@ -73,8 +73,10 @@ class TestRun:
     def _run_once(self, place: Workplace) -> Finished:
         if self._canceled.is_set():
             raise CanceledError("canceled")
+        first, *rest = self.spec.command
+        command = (str(place.interpreter) if first in ("python", "python3") else first, *rest)
         launch = Launch(
-            argv=(*self.spec.command, *SUMMARY_FLAGS, *self.spec.test_ids),
+            argv=(*command, *SUMMARY_FLAGS, *self.spec.test_ids),
             source=place.source,
             environment=place.environment,
             limits=replace(Limits(), wall_s=self.spec.timeout_s),

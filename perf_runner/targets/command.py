@@ -54,9 +54,11 @@ def open_arm(case: BenchmarkCase, place: Workplace) -> CommandArm:
 
 def launch_for(case: BenchmarkCase, place: Workplace, requests: int) -> Launch:
     """Return the process that a case's command asks for in this workplace."""
-    argv = tuple(part.replace("{requests}", str(requests)) for part in case.command)
+    argv = [part.replace("{requests}", str(requests)) for part in case.command]
+    if argv and argv[0] in ("python", "python3"):
+        argv[0] = str(place.interpreter)
     return Launch(
-        argv=argv,
+        argv=tuple(argv),
         source=place.source,
         environment=place.environment | dict(case.environment),
         limits=replace(place.limits, wall_s=min(place.limits.wall_s, case.timeout_s)),

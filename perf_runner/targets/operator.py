@@ -21,7 +21,7 @@ def open_arm(case: BenchmarkCase, place: Workplace) -> SessionArm:
     if len(case.command) != 1 or not is_entry(case.command[0]):
         raise TargetError(f"the case {case.name} must name one function as module:function")
     options = {"workload": dict(case.workload), "warmup_requests": case.warmup_requests}
-    argv = ("python", str(CHILD), case.command[0], json.dumps(options))
+    argv = (str(place.interpreter), str(CHILD), case.command[0], json.dumps(options))
     launch = launch_for(case, place, case.requests)
     return open_session(case, place, replace(launch, argv=argv, readable=(*launch.readable, CHILD)))
 

@@ -75,7 +75,7 @@ def default_body(work: Mapping[str, Any], endpoint: str) -> dict[str, Any]:
 
 def open_arm(case: BenchmarkCase, place: Workplace) -> SessionArm:
     """Start the child, which starts the server and waits for its health."""
-    argv = ("python", str(CHILD), options_for(case).model_dump_json())
+    argv = (str(place.interpreter), str(CHILD), options_for(case).model_dump_json())
     launch = launch_for(case, place, case.requests)
     return open_session(case, place, replace(launch, argv=argv, readable=(*launch.readable, CHILD)))
 
@@ -83,7 +83,7 @@ def open_arm(case: BenchmarkCase, place: Workplace) -> SessionArm:
 def result_record(case: BenchmarkCase, runs: Sequence[Sample], sha: str, at: datetime) -> dict[str, Any]:
     """Return the runs of one arm as one record of vllm-omni's result schema (seconds; no tail percentile).
 
-    `commit_sha` is the revision that was measured. Raw latencies are kept under `latencies_s`.
+    `commit_sha` is the revision that was measured. Raw latencies are kept by run.
     """
     latencies = sorted(latency for run in runs for latency in (run.latencies_s or (run.seconds,)))
     stages = {name for run in runs for name in run.stages_s}
@@ -97,7 +97,7 @@ def result_record(case: BenchmarkCase, runs: Sequence[Sample], sha: str, at: dat
             name: statistics.fmean(run.stages_s[name] for run in runs if name in run.stages_s)
             for name in sorted(stages)
         },
-        "latencies_s": [list(run.latencies_s) for run in runs],
+        "latencies_by_run_s": [list(run.latencies_s) for run in runs],
     }
     workload = {"name": case.name, "num-prompts": case.requests, **dict(case.workload)}
     return {
