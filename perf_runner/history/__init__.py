@@ -1,0 +1,1 @@
+"""What nights tell: rows of reports, change points and alarms of series, baselines, supporting signs."""
