@@ -214,6 +214,18 @@ def open_client(credentials: Credentials, installation_id: int | None) -> Github
     )
 
 
+def access_token(credentials: Credentials, installation_id: int | None) -> str | None:
+    """Return a token that reads the installation's repositories over git; None without credentials.
+
+    GitHubFault where GitHub gives the App none.
+    """
+    auth = open_client(credentials, installation_id).requester.auth
+    try:
+        return auth.token if auth is not None else None
+    except GithubException as error:
+        raise GitHubFault(error.status, str(error.data)[:500]) from error
+
+
 _clients = Cache(200)
 
 

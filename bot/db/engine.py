@@ -1,6 +1,7 @@
 """Engines and sessions: SQLite (WAL, immediate transactions) for trials, PostgreSQL for service."""
 
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -29,6 +30,9 @@ def open_engine(database_url: str) -> Engine:
 
 def open_sqlite(database_url: str) -> Engine:
     """Return an engine whose transactions start immediate: no read turns into a failing write."""
+    file = make_url(database_url).database
+    if file and file != ":memory:":
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
         database_url, json_serializer=dump_json, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}
     )

@@ -208,7 +208,11 @@ class Comment(Base):
 
 
 class Run(Base):
-    """One run of the runner lane: what it shall do, who has it, what came back (untrusted data)."""
+    """One run of the runner lane: what it shall do, who has it, what came back (untrusted data).
+
+    `spec` holds fields of `perf_runner.protocol.RunSpec`, `result` is that module's `Report` as JSON,
+    `progress` its newest `Progress`. `attempt` counts claims, `failures` those of which the worker vanished.
+    """
 
     __tablename__ = "run"
     __table_args__ = (
@@ -226,6 +230,7 @@ class Run(Base):
     spec: Mapped[dict[str, Any]]
     state: Mapped[RunState] = mapped_column(default=RunState.QUEUED)
     attempt: Mapped[int] = mapped_column(default=0)
+    failures: Mapped[int] = mapped_column(default=0)
     requested_by: Mapped[str] = mapped_column(default="")
     requested_at: Mapped[datetime]
     started_at: Mapped[datetime | None]

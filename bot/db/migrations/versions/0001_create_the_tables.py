@@ -265,6 +265,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("requested_by", types.SafeText(), nullable=False),
         sa.Column("requested_at", types.UtcDateTime(timezone=True), nullable=False),
         sa.Column("started_at", types.UtcDateTime(timezone=True), nullable=True),

@@ -1,0 +1,52 @@
+"""Runs the web application until a signal: SIGTERM finishes what is under way, writes the inbox, ends."""
+
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+
+DRAIN_LIMIT_S = 30
+BACKLOG = 2048
+
+
+class PortTakenError(RuntimeError):
+    """The address cannot be listened on; the text says why."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to the address (port 0: any). PortTakenError where it is not free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise PortTakenError(
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another with --port"
+        ) from None
+    bound.set_inheritable(True)
+    return bound
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """Return the server of an application; its logs are ours."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=DRAIN_LIMIT_S,
+        lifespan="on",
+    )
+    return uvicorn.Server(config)
+
+
+def serve_app(app: FastAPI, host: str, port: int) -> None:
+    """Serve until SIGINT or SIGTERM. PortTakenError where the address is not free."""
+    bound = listen(host, port)
+    try:
+        make_server(app).run(sockets=[bound])
+    finally:
+        bound.close()
