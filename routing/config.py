@@ -75,8 +75,8 @@ class PriorityConfig(Section):
 
     `labels` are points of labels on the pull request and its linked issues. `sync_labels` keeps a label
     `priority: <level>` on the pull request, `size_labels` one `size/<XS to XXL>`; both are off until asked
-    for. Soft signals together never reach `high_from`; only a label that is worth `critical_from` makes a
-    pull request critical.
+    for. Soft signals (all but labels and measurements) count for `soft_limit` together; only a label that
+    is worth `critical_from` makes a pull request critical.
     """
 
     labels: dict[Label, Points] = Field(default_factory=lambda: dict(LABEL_POINTS))
@@ -92,6 +92,9 @@ class PriorityConfig(Section):
     waiting_long: Points = 10
     waiting_for_author: Points = -10
     draft: Points = -20
+    ci_green: Points = 5
+    ci_red: Points = -5
+    soft_limit: int = Field(default=20, ge=0, le=100)
     small_lines: int = Field(default=50, ge=0)
     large_lines: int = Field(default=1000, ge=1)
     waiting_days: int = Field(default=7, ge=1)

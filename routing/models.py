@@ -151,7 +151,8 @@ class Route(Value):
     """Who should look. `ask` are to be asked now; `next_in_line` are asked when someone passes.
 
     `counted` are the people already asked or already reviewing, `notes` are things a maintainer may want to
-    know (overlapping modules, dangling links). `not_asked_because` is None when somebody is asked.
+    know (overlapping modules, dangling links). `not_asked_because` is None when somebody is asked. `groups`
+    are the names under which owners were asked; handed back to `route`, they are not asked for again.
     """
 
     modules: tuple[Module, ...] = ()
@@ -165,6 +166,7 @@ class Route(Value):
     counted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     edits_ownership: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class OwnershipChange(Value):
