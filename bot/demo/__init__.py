@@ -1,1 +1,1 @@
-"""The embedded world: a stand-in GitHub, the recorded pull requests, and what runs them."""
+"""The embedded world: a stand-in GitHub and Buildkite, the recorded pull requests, and what starts them all."""
