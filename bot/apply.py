@@ -85,6 +85,9 @@ class Writer:
         """Read the head once, just before the first write to GitHub; HeadMoved where it is another one."""
         if self._head_seen:
             return
+        if self.spec.number is None:  # a merge group's commit: it is no pull request's head
+            self._head_seen = True
+            return
         now = head_of(self.clients.github, self.target.number)
         if now is None or now[0] != self.target.head_sha:
             raise HeadMoved(f"{self.target.full_name}#{self.target.number} left {self.target.head_sha[:12]}")

@@ -1,8 +1,8 @@
 """The CI note: what a red head means for its author, group by group. Pure, made from a verdict alone."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
 from bot.comments import EvidenceLine, Frame, evidence_line, render
 from bot.escape import code, text
@@ -43,6 +43,20 @@ class FailureGroup:
     would_settle_it: str | None = None
     declared_by: str | None = None
     urls: tuple[tuple[str, str], ...] = ()
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the group as JSON, for the decision's row."""
+        return asdict(self)
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> "FailureGroup":
+        """Return a group from its row."""
+        known = {one.name for one in fields(cls)}
+        plain: dict[str, Any] = {key: value[key] for key in value.keys() & known}
+        plain = {key: tuple(item) if isinstance(item, list) else item for key, item in plain.items()}
+        plain["evidence"] = tuple(EvidenceLine(**line) for line in plain.get("evidence", ()))
+        plain["urls"] = tuple((str(name), str(url)) for name, url in plain.get("urls", ()))
+        return cls(**plain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Spec:
 SPECS: tuple[Spec, ...] = (
     Spec("help", "", "lists what I understand", Who.ANYONE),
     Spec("review", "", "runs the automated review on this head", Who.AUTHOR_OR_TRIAGE),
-    Spec("bench", "[case…]", "measures this head against its merge base", Who.WRITE, most_words=20),
+    Spec("bench", "[case…] [vs REV]", "measures this head against its merge base", Who.WRITE, most_words=20),
     Spec("more", "", "adds blocks to a measurement that was inconclusive", Who.WRITE),
     Spec("cancel", "", "stops the queued and running measurements of this pull request", Who.AUTHOR_OR_WRITE),
     Spec("why", "[job]", "explains the verdict on a red job, or all that was decided here", Who.ANYONE, 20),

@@ -1,0 +1,12 @@
+"""`unrelated JOB because …`: a maintainer says that a red job is not this pull request's."""
+
+from datetime import datetime
+
+from bot.commands import Command
+from bot.handlers.commands.declare import declare
+from bot.handlers.commands.shared import CommandFacts, Reply
+
+
+def answer(facts: CommandFacts, command: Command, now: datetime) -> Reply:
+    """Keep the word."""
+    return declare(facts, command, "unrelated")

@@ -1,0 +1,62 @@
+"""The pull request as routing and priority see it. Pure."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from bot.facts import PullFacts
+from bot.gathering import Look
+from routing.models import ChangedFile, LinkedIssue, PullRequest
+
+CiState = Literal["red", "green", "pending"]
+
+
+def routing_pull(look: Look, approved_by: Sequence[str] = (), ci: CiState | None = None) -> PullRequest:
+    """Return the pull request in routing's own form."""
+    facts = look.facts
+    asked = [name.removeprefix("team:") for name in facts.requested_reviewers]
+    passed = look.memory.get("skip", {}).get("logins", ())
+    before = look.memory.get("route", {}).get("asked", ())
+    return PullRequest(
+        number=facts.target.number,
+        author=facts.author,
+        title=facts.title,
+        body=facts.body,
+        draft=facts.draft,
+        labels=facts.labels,
+        created_at=facts.created_at,
+        updated_at=facts.updated_at,
+        commits=facts.commits,
+        mergeable=facts.mergeable,
+        author_association=facts.author_association,
+        changed_files=tuple(
+            ChangedFile(
+                path=one.path,
+                previous_path=one.previous_path,
+                status=one.status,
+                additions=one.additions,
+                deletions=one.deletions,
+            )
+            for one in facts.files
+        ),
+        linked_issues=tuple(
+            LinkedIssue(number=one.number, title=one.title, labels=one.labels) for one in facts.linked_issues
+        ),
+        ci=ci,
+        already_requested=tuple(dict.fromkeys([*asked, *(name for name in before if name not in passed)])),
+        already_reviewed=tuple(dict.fromkeys(review.author for review in facts.reviews)),
+        approved_by=tuple(approved_by),
+        passed_over=tuple(passed),
+        base=facts.base_ref,
+        waiting_on=waiting_on(facts),
+    )
+
+
+def waiting_on(facts: PullFacts) -> Literal["author", "reviewers"] | None:
+    """Return whose turn it is: the author's after a review asked for changes and nothing came since."""
+    asks = [one for one in facts.reviews if one.state == "CHANGES_REQUESTED" and one.submitted_at is not None]
+    if asks:
+        last = max(one.submitted_at for one in asks if one.submitted_at is not None)
+        on_this_head = any(one.commit_sha == facts.target.head_sha for one in asks)
+        answered = any(one.author == facts.author and one.created_at > last for one in facts.comments)
+        return "author" if on_this_head and not answered else "reviewers"
+    return "reviewers" if facts.requested_reviewers else None
