@@ -35,6 +35,7 @@ def experiment(  # noqa: PLR0913 - one parameter an option
     time_budget: float | None = typer.Option(None, help="Seconds after which no further block is started."),
     resume: str | None = typer.Option(None, help="Go on from the blocks of an earlier --out file."),
     out: str | None = typer.Option(None, help="Write the whole result, every raw run included, here."),
+    allow_changed_lock: bool = typer.Option(False, help="Let each revision run with its own lock."),
     allow_unsandboxed: bool = typer.Option(False, help="Run without a sandbox where there is none."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON document on standard output."),
 ) -> None:
@@ -45,7 +46,7 @@ def experiment(  # noqa: PLR0913 - one parameter an option
     arms = [("base", base), *([("vs", vs)] if vs else []), ("head", head)]
     overrides = GateOverrides(margin, alpha, max_blocks, prior_sd, prior_df)
     try:
-        request = Request(tuple(arms), chosen_case(case, cases), overrides, time_budget)
+        request = Request(tuple(arms), chosen_case(case, cases), overrides, time_budget, allow_changed_lock)
         result = measure(Path(repo), request, resume, allow_unsandboxed)
         if out is not None:
             Path(out).write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -66,15 +67,16 @@ def chosen_case(name: str, file: str | None) -> "str | BenchmarkCase":
 def measure(repo: Path, request: "Request", resume: str | None, allow_unsandboxed: bool) -> "CaseResult":
     """Return the result of one experiment over a folder of its own, which is removed afterwards."""
     from perf_runner.checkout import import_repository
-    from perf_runner.experiment import Experiment, Hooks
+    from perf_runner.experiment import Hooks
+    from perf_runner.measure import measure_case
     from perf_runner.workspace import Workspace
 
     sandbox = sandbox_or_exit(allow_unsandboxed)
     stored = stored_blocks(resume)
     with tempfile.TemporaryDirectory(prefix="prgate-experiment-", ignore_cleanup_errors=True) as folder:
         repository = import_repository(repo, Path(folder) / "git")
-        plan, places = Workspace(repository, Path(folder), sandbox).prepare(request)
-        return Experiment(plan, places, Hooks(on_progress=say_progress)).run(stored)
+        workspace = Workspace(repository, Path(folder), sandbox)
+        return measure_case(workspace, request, Hooks(on_progress=say_progress), stored)
 
 
 def sandbox_or_exit(allow_unsandboxed: bool) -> "Sandbox | None":

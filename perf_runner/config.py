@@ -18,7 +18,9 @@ class PerfConfig(Frozen):
     """How a repository wants to be measured.
 
     `when`: `asked` runs on a maintainer's command only, `paths` also when a path rule matches, `never`
-    not at all.
+    not at all. `lock` is a file of `name==version` lines: what an arm runs with, installed from wheels only
+    (without it, the runner's own Python environment). `build` is a command that builds a revision in its
+    sandbox, without network, before it is measured.
     """
 
     when: Literal["asked", "paths", "never"] = "asked"
@@ -26,6 +28,9 @@ class PerfConfig(Frozen):
     alpha: float = Field(default=0.03, gt=0, lt=0.5)
     max_blocks: int = Field(default=10, ge=2, le=100)
     time_budget_s: float = Field(default=900.0, gt=0)
+    lock: str | None = Field(default=None, max_length=400)
+    build: tuple[str, ...] = ()
+    build_timeout_s: float = Field(default=1800.0, gt=0)
     cases: tuple[BenchmarkCase, ...] = ()
     paths: tuple[PathRule, ...] = ()
 

@@ -8,12 +8,13 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perf_runner.checkout import Repository, import_repository
 from perf_runner.client import RefusedError, RunLostError, ServiceClient, ServiceError
 from perf_runner.experiment import CanceledError, Experiment, Hooks
+from perf_runner.measure import measure_case
 from perf_runner.models import BenchmarkCase, Block, CaseResult, Machine
 from perf_runner.plan import GateOverrides, Progress
 from perf_runner.protocol import Beat, Offer, Report, RunSpec, StoredBlock, TestOutcome
@@ -137,15 +138,15 @@ class Errand:
         for case in self.spec.cases:
             name = case.name if isinstance(case, BenchmarkCase) else case
             left_s = max(deadline_s - time.monotonic(), 1.0)
-            request = Request(self._arms(), case, overrides_for(self.spec, name), left_s)
-            plan, places = workspace.prepare(request)
+            allowed = self.spec.allow_changed_lock
+            request = Request(self._arms(), case, overrides_for(self.spec, name), left_s, allowed)
             hooks = Hooks(
                 on_block=lambda block, name=name: self.pulse.keep(name, block),  # type: ignore[misc]
                 on_progress=self.pulse.show,
             )
-            experiment = Experiment(replace(plan, arms=self.spec.arms), places, hooks)
-            self._begin(experiment)
-            yield experiment.run(self.spec.blocks.get(name, ()), machine)
+            stored = self.spec.blocks.get(name, ())
+            result = measure_case(workspace, request, hooks, stored, machine, self._begin)
+            yield result.model_copy(update={"arms": self.spec.arms})
 
     def _run_tests(self, workspace: Workspace) -> tuple[TestOutcome, ...]:
         if self.spec.tests is None:

@@ -125,8 +125,7 @@ class Experiment:
     def _measure_block(self) -> Block:
         started_at = datetime.now(UTC)
         fail_for(gpu_problems(read_gpus(), gpu_process_ids() - set(tree(os.getpid()))))
-        with ExitStack() as stack:
-            runs = self._take_runs(self._open_arms(stack))
+        runs = self._runs_of_block()
         self._stop_if_canceled()
         fail_for(gpu_problems(read_gpus(), ()))
         if found := block_problem(runs, self.plan.case.target):
@@ -136,11 +135,24 @@ class Experiment:
         order = run_order(self.plan.names)
         return Block(arms=samples, order=order, number=len(self._blocks), started_at=started_at)
 
-    def _open_arms(self, stack: ExitStack) -> dict[str, OpenArm]:
+    def _runs_of_block(self) -> dict[str, list[Measured]]:
+        runs: dict[str, list[Measured]] = {name: [] for name in self.plan.names}
+        if self.plan.case.process == "run":
+            for name in run_order(self.plan.names):
+                with ExitStack() as stack:
+                    self._take_run(name, self._open_arms(stack, [name])[name], runs)
+            return runs
+        with ExitStack() as stack:
+            arms = self._open_arms(stack, self.plan.names)
+            for name in run_order(self.plan.names):
+                self._take_run(name, arms[name], runs)
+        return runs
+
+    def _open_arms(self, stack: ExitStack, names: Sequence[str]) -> dict[str, OpenArm]:
         """Start every arm at the same time, since starting is not measured, and wait until all are warm."""
         opener = opener_for(self.plan.case.target)
         arms: dict[str, OpenArm] = {}
-        for name in self.plan.names:
+        for name in names:
             try:
                 arms[name] = opener(self.plan.case, self.places[name])
             except TargetError as error:
@@ -155,17 +167,13 @@ class Experiment:
         self._open.remove(arm)
         arm.close()
 
-    def _take_runs(self, arms: Mapping[str, OpenArm]) -> dict[str, list[Measured]]:
-        runs: dict[str, list[Measured]] = {name: [] for name in arms}
-        for name in run_order(self.plan.names):
-            measured = self._guard(name, functools.partial(arms[name].run, self.plan.case.requests))
-            if self.plan.case.target is not TargetKind.SERVING:
-                fail_for(filter(None, [claim_problem(name, measured)]))
-            runs[name].append(measured)
-            self._runs_done += 1
-            progress = progress_of(self._blocks, self.plan, self._runs_done, self._elapsed_s())
-            self.hooks.on_progress(progress)
-        return runs
+    def _take_run(self, name: str, arm: OpenArm, runs: Mapping[str, list[Measured]]) -> None:
+        measured = self._guard(name, functools.partial(arm.run, self.plan.case.requests))
+        if self.plan.case.target is not TargetKind.SERVING:
+            fail_for(filter(None, [claim_problem(name, measured)]))
+        runs[name].append(measured)
+        self._runs_done += 1
+        self.hooks.on_progress(progress_of(self._blocks, self.plan, self._runs_done, self._elapsed_s()))
 
     def _guard(self, name: str, call: Callable[[], T]) -> T:
         """Return what `call` returns; an arm that fails fails its block, unless it was canceled."""

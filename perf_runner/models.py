@@ -44,7 +44,8 @@ class BenchmarkCase(Frozen):
     """One workload, how a run of it is taken, and what its gate is told.
 
     `harness` names the paths that come from the base commit for both arms. `workload` is the identity of the
-    work (size, steps, seed, dtype); both arms must report the same.
+    work (size, steps, seed, dtype); both arms must report the same. `process`: `block` keeps an arm's process
+    for both its runs of a block, `run` starts one for each run and lets no other arm's live beside it.
     """
 
     name: str = Field(min_length=1, max_length=200)
@@ -58,6 +59,7 @@ class BenchmarkCase(Frozen):
     requests: int = Field(default=1, ge=1, le=10_000)
     warmup_requests: int = Field(default=1, ge=0, le=1_000)
     timeout_s: float = Field(default=120.0, gt=0)
+    process: Literal["block", "run"] = "block"
     margin: float | None = Field(default=None, gt=0, lt=1)
     prior_sd: float | None = Field(default=None, gt=0)
     prior_df: float = Field(default=10.0, gt=0)

@@ -105,6 +105,7 @@ class RunSpec(Frozen):
     alpha: float | None = None
     max_blocks: int | None = None
     allow_unsandboxed: bool = False
+    allow_changed_lock: bool = False
 
 
 class StoredBlock(Frozen):

@@ -57,7 +57,7 @@ class Launch:
     """One process to start: `argv` runs in `source`, which lies at /src and is writable only for builds.
 
     `readable` are further host paths it may read, at the same place. `interpreter` is the Python whose
-    environment is mounted and first on PATH. `devices` says whether the accelerators of the host are passed through.
+    environment is mounted and first on PATH. `devices` passes the host's accelerators through.
     """
 
     argv: tuple[str, ...]

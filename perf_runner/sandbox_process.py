@@ -27,6 +27,7 @@ from perf_runner.sandbox import (
 from perf_runner.seccomp import seccomp_program
 
 WATCH_INTERVAL_S = 0.1
+DISK_INTERVAL_S = 1.0
 STDERR_KEPT_BYTES = 64 * 1024
 CHUNK_BYTES = 64 * 1024
 COUNTED_MEMORY = ("RssAnon:", "RssShmem:")
@@ -38,6 +39,7 @@ class StoppedBy(StrEnum):
     TIME = "the time limit"
     MEMORY = "the memory limit"
     OUTPUT = "the output limit"
+    DISK = "the disk limit"
     CALLER = "the caller"
 
 
@@ -77,6 +79,9 @@ class SandboxedProcess:
         self.limits: Limits = launch.limits
         self.stopped_by: StoppedBy | None = None
         self.started_s = time.monotonic()
+        # Only a build writes outside its own sized tmpfs: to its source, on the host's disk.
+        self._grows_in = launch.source if launch.writable_source else None
+        self._disk_bytes = launch.limits.disk_bytes + (folder_bytes(launch.source) if self._grows_in else 0)
         self._scratch = Path(tempfile.mkdtemp(prefix="prgate-run-")) if sandbox is None else None
         self._process = self._start(launch, sandbox)
         self._lines: queue.Queue[bytes | None] = queue.Queue()
@@ -187,11 +192,17 @@ class SandboxedProcess:
 
     def _watch(self) -> None:
         deadline_s = self.started_s + self.limits.wall_s
+        disk_due_s = self.started_s
         while self._process.poll() is None:
-            if time.monotonic() > deadline_s:
+            now_s = time.monotonic()
+            if now_s > deadline_s:
                 self.kill(StoppedBy.TIME)
             elif resident_bytes(self._process.pid) > self.limits.memory_bytes:
                 self.kill(StoppedBy.MEMORY)
+            elif self._grows_in is not None and now_s > disk_due_s:
+                disk_due_s = now_s + DISK_INTERVAL_S
+                if folder_bytes(self._grows_in) > self._disk_bytes:
+                    self.kill(StoppedBy.DISK)
             time.sleep(WATCH_INTERVAL_S)
 
 
@@ -212,6 +223,7 @@ def popen(
         cwd=cwd,
         pass_fds=descriptors,
         start_new_session=True,
+        umask=0o022,
     )
 
 
@@ -278,6 +290,16 @@ def resident_bytes(pid: int) -> int:
         with contextlib.suppress(OSError):
             lines = read_proc(f"/proc/{member}/status").splitlines()
             total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(COUNTED_MEMORY))
+    return total
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the disk that the files below `folder` take; links count as themselves."""
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(Path(parent) / name).st_blocks * 512
     return total
 
 

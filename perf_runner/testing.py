@@ -14,7 +14,7 @@ from perf_runner.models import Arm
 from perf_runner.protocol import TestOutcome, TestSpec
 from perf_runner.sandbox import Launch, Limits
 from perf_runner.sandbox_process import Finished, SandboxedProcess
-from perf_runner.targets import Workplace
+from perf_runner.targets import Workplace, with_interpreter
 from perf_runner.workspace import Workspace
 
 Outcome = Literal["passed", "failed", "error", "missing"]
@@ -51,8 +51,7 @@ class TestRun:
         arms = [
             Arm(name=name, sha=self.workspace.repository.resolve(revision)) for name, revision in self.arms
         ]
-        trees = self.workspace.write_trees(arms, None)
-        places = {arm.name: self.workspace.place(tree) for arm, tree in zip(arms, trees, strict=True)}
+        places = self._places(arms)
         found: dict[tuple[str, str], list[tuple[Outcome, str]]] = {}
         for repeat in range(self.spec.repeats):
             names = [arm.name for arm in (arms if repeat % 2 == 0 else reversed(arms))]
@@ -70,15 +69,23 @@ class TestRun:
             for (test_id, arm), runs in found.items()
         )
 
+    def _places(self, arms: Sequence[Arm]) -> dict[str, Workplace]:
+        """Write each arm's tree; all run with the base's dependencies."""
+        lock = self.workspace.config(arms[0].sha).lock
+        sites, _ = self.workspace.sites(arms, lock, allow_changed=False)
+        trees = self.workspace.write_trees(arms, None)
+        made = zip(arms, trees, sites, strict=True)
+        return {arm.name: self.workspace.place(tree, site) for arm, tree, site in made}
+
     def _run_once(self, place: Workplace) -> Finished:
         if self._canceled.is_set():
             raise CanceledError("canceled")
-        first, *rest = self.spec.command
-        command = (str(place.interpreter) if first in ("python", "python3") else first, *rest)
+        command = with_interpreter(self.spec.command, place.interpreter)
         launch = Launch(
             argv=(*command, *SUMMARY_FLAGS, *self.spec.test_ids),
             source=place.source,
             environment=place.environment,
+            readable=place.readable,
             limits=replace(Limits(), wall_s=self.spec.timeout_s),
             interpreter=place.interpreter,
         )

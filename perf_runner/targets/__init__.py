@@ -1,6 +1,6 @@
 """How one run of a case is taken: one module a kind, all behind the two calls of `OpenArm`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -64,3 +64,9 @@ def opener_for(kind: TargetKind) -> Opener:
         TargetKind.QWEN_IMAGE_DIT: session.open_arm,
     }
     return openers[kind]
+
+
+def with_interpreter(command: Sequence[str], interpreter: Path) -> tuple[str, ...]:
+    """Return a command whose first word `python` is the arm's own Python."""
+    first, *rest = command
+    return (str(interpreter) if first in ("python", "python3") else first, *rest)

@@ -8,7 +8,7 @@ from perf_runner.models import BenchmarkCase
 from perf_runner.results import ResultError, last_document, parse_sample
 from perf_runner.sandbox import Launch
 from perf_runner.sandbox_process import SandboxedProcess
-from perf_runner.targets import Measured, TargetError, Workplace
+from perf_runner.targets import Measured, TargetError, Workplace, with_interpreter
 
 
 @dataclass
@@ -54,11 +54,10 @@ def open_arm(case: BenchmarkCase, place: Workplace) -> CommandArm:
 
 def launch_for(case: BenchmarkCase, place: Workplace, requests: int) -> Launch:
     """Return the process that a case's command asks for in this workplace."""
-    argv = [part.replace("{requests}", str(requests)) for part in case.command]
-    if argv and argv[0] in ("python", "python3"):
-        argv[0] = str(place.interpreter)
+    words = [part.replace("{requests}", str(requests)) for part in case.command]
+    argv = with_interpreter(words, place.interpreter)
     return Launch(
-        argv=tuple(argv),
+        argv=argv,
         source=place.source,
         environment=place.environment | dict(case.environment),
         limits=replace(place.limits, wall_s=min(place.limits.wall_s, case.timeout_s)),
