@@ -30,7 +30,7 @@ MAX_SAID = 80
 
 
 class State(StrEnum):
-    """What the last matching line says: it names owners, it names none on purpose, or there is no such line."""
+    """What the last matching line says: owners, none on purpose (`cleared`), or there is no such line."""
 
     OWNED = "owned"
     CLEARED = "cleared"

@@ -1,4 +1,4 @@
-"""The front matter of a Markdown page: YAML between `---` lines, read with every guard that hostile text needs."""
+"""The front matter of a Markdown page: YAML between `---` lines, read with guards against hostile text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def split_page(text: str) -> str | None:
 
 
 def read_front_matter(text: str) -> Mapping[str, Any] | None:
-    """Return the fields (texts, lists, mappings), None where a page has none. FrontMatterError if unreadable."""
+    """Return the fields (texts, lists, mappings), None where there is no front matter, or FrontMatterError."""
     front = split_page(text[: MAX_CHARACTERS + 1])
     if front is None:
         return None

@@ -62,7 +62,7 @@ class Sorting:
 
 
 def touches(pr: PullRequest, generated: tuple[str, ...]) -> tuple[Touch, ...]:
-    """Return what a pull request touches, in order of path; generated files only where there is nothing else."""
+    """Return what a pull request touches, by path; generated files only where there is nothing else."""
     weights: dict[str, int] = {}
     for file in pr.changed_files:
         weights[file.path] = 1 + file.lines

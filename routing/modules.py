@@ -17,6 +17,7 @@ NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 UMBRELLA_NAMES = frozenset({"index.md", "readme.md"})
 UMBRELLA_KINDS = frozenset({"umbrella", "index", "family", "overview"})
 OWNER = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,254})?")
+NO_PATHS = PathSet(())
 NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -47,9 +48,9 @@ class ModulePage:
     owners: tuple[str, ...] = ()
     document_stewards: tuple[str, ...] = ()
     required_reviewers: tuple[str, ...] = ()
-    primary: PathSet = PathSet(())
-    related: PathSet = PathSet(())
-    validation: PathSet = PathSet(())
+    primary: PathSet = NO_PATHS
+    related: PathSet = NO_PATHS
+    validation: PathSet = NO_PATHS
     sub_owners: tuple[SubOwners, ...] = ()
     exceptions: tuple[PathException, ...] = ()
     depends_on: tuple[str, ...] = ()

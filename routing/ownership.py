@@ -51,10 +51,16 @@ class Ownership:
         """Return the ownership of a checked-out tree; links that lead out of it are not followed."""
         found = next((place for place in LOCATIONS if (root / place).is_file()), None)
         text = read_text(root, root / found, SIZE_LIMIT_BYTES + 1) if found else None
-        paths = sorted((root / module_pages).rglob("*.md"))[:MAX_PAGES]
+        folder = root / module_pages
+        is_inside = folder.resolve().is_relative_to(root.resolve())
+        paths = sorted(folder.rglob("*.md"))[:MAX_PAGES] if is_inside else []
         texts = {path.relative_to(root).as_posix(): read_text(root, path, MAX_PAGE_BYTES) for path in paths}
         pages = {path: page for path, page in texts.items() if page is not None}
         return cls.from_texts(text, pages, found or "CODEOWNERS")
+
+    def with_codeowners(self, text: str, path: str) -> "Ownership":
+        """Return the same pages with another CODEOWNERS text."""
+        return Ownership(parse(text), self.pages, path, self.page_paths)
 
     @cached_property
     def modules(self) -> tuple[ModulePage, ...]:
@@ -78,7 +84,7 @@ class Ownership:
         return closest([claim for page in self.modules if (claim := self.claim(page, path))])
 
     def claim(self, page: ModulePage, path: str) -> Claim | None:
-        """Return a page's claim on a path, or that of the page it hands the path to; one without owners has none."""
+        """Return the claim of a page, or of the page it hands the path to; without owners there is none."""
         glob = page.primary.find(path)
         if glob is None:
             return None
@@ -113,7 +119,7 @@ class Ownership:
         return {rule.line: rule for rule in (self.codeowners.rules if self.codeowners else ())}
 
     def is_umbrella_line(self, line: int) -> bool:
-        """Say whether a line of CODEOWNERS stands above module pages: it covers code or tests of one whole."""
+        """Say whether a line of CODEOWNERS stands above modules: it covers a whole path of a module page."""
         known = self._umbrella_lines.get(line)
         if known is None:
             known = self._umbrella_lines[line] = self._covers_a_page(line)
@@ -171,7 +177,7 @@ def covers(pattern: Pattern, glob: PathGlob) -> bool:
 
 
 def read_text(root: Path, path: Path, limit: int) -> str | None:
-    """Return a file's text up to `limit` bytes, None if it is no file inside `root`; bad bytes are replaced."""
+    """Return a file's text up to `limit` bytes, None if it is no file in `root`; bad bytes are replaced."""
     if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
         return None
     with path.open("rb") as stream:

@@ -1,9 +1,9 @@
 """CODEOWNERS patterns, segment by segment: compiled once, matched in time linear in pattern and path.
 
 The rules are those of GitHub's "About code owners" page. What the page leaves open follows hmarr/codeowners'
-published test cases: a name without an inner slash matches at any depth; a pattern without a trailing slash
-covers the path itself and all below it; `dir/*` covers one level only; brackets are plain characters. One case
-is decided two ways by public test suites: `foo/**/` against the file `foo/bar`; here it matches.
+published test cases: a name without an inner slash matches at any depth; a pattern without a trailing
+slash covers the path itself and all below it; `dir/*` covers one level only; brackets are plain characters.
+Public test suites decide one case two ways: `foo/**/` against the file `foo/bar`; here it matches.
 """
 
 import re
@@ -156,7 +156,7 @@ def segment_matches(segment: Segment, name: str) -> bool:
 
 
 def compile_pattern(text: str, rooted: bool = False) -> Pattern:
-    """Return the compiled pattern; `rooted` reads a plain name as lying at the root. PatternError if it has none."""
+    """Return the compiled pattern; `rooted`: a plain name lies at the root. PatternError if it has no meaning."""
     if "***" in text:
         raise PatternError("three stars in a row mean nothing")
     names = split_segments(text)

@@ -21,7 +21,7 @@ LARGEST = "XXL"
 MAX_TITLE = 400
 
 
-def prioritize(
+def prioritize(  # noqa: PLR0913
     pr: PullRequest,
     config: PriorityConfig,
     now: datetime,
@@ -130,7 +130,7 @@ def situation(
 
 
 def mends_main(pr: PullRequest) -> bool:
-    """Say whether a pull request may turn main green: a fix, a revert, or one for an issue about failing CI."""
+    """Say whether it may turn main green: a fix, a revert, or one for an issue about failing CI."""
     labels = {label_words(label) for issue in pr.linked_issues for label in issue.labels}
     return is_fix(pr.title) or is_regression(pr.title) or label_words("ci failure") in labels
 
@@ -223,7 +223,7 @@ def changed_lines(pr: PullRequest, generated: tuple[str, ...]) -> int:
 
 
 def size_label(pr: PullRequest, config: PriorityConfig) -> str:
-    """Return the label of a pull request's size, from `size/XS` (under 10 lines) to `size/XXL` (1,000 and more)."""
+    """Return the label of the size, from `size/XS` (under 10 lines) to `size/XXL` (1,000 and more)."""
     lines = changed_lines(pr, config.generated)
     return f"size/{next((name for limit, name in SIZES if lines < limit), LARGEST)}"
 

@@ -40,7 +40,7 @@ class Bench:
         return self.people.get(key(login), UNKNOWN)
 
     def is_outsider(self, login: str) -> bool:
-        """Say whether someone can never be asked here: the author, a robot, an e-mail address, without access."""
+        """Say whether someone can never be asked here: author, robot, e-mail address, or without access."""
         name = key(login)
         is_robot = name.endswith("[bot]") or name in keys(self.config.bots) or self.person(login).bot
         return name == key(self.pr.author) or is_robot or is_mail(login) or not self.person(login).can_review

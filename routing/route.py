@@ -22,7 +22,7 @@ def route(
     config: RoutingConfig,
     known_groups: Collection[str] = (),
 ) -> Route:
-    """Return who should look. `known_groups` are the groups of an earlier route that owners were asked for."""
+    """Return who should look. `known_groups`: an earlier route's `groups`; they are not asked for again."""
     touched = touches(pr, config.generated)
     sorting = sort_files(touched, ownership)
     total = sum(group.weight for group in sorting.groups) or 1.0
@@ -118,7 +118,7 @@ def issue_reasons(login: str, issues: Iterable[LinkedIssue]) -> list[str]:
 
 
 def is_named(page: ModulePage, words: str, tags: Collection[str]) -> bool:
-    """Say whether words (see `as_words`) name a module: its page, file or title; or a tag that is its name."""
+    """Say whether words (see `as_words`) name a module by page, file or title, or a tag is its name."""
     return any(phrase in words for phrase in page.names) or not page.tags.isdisjoint(tags)
 
 

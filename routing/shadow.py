@@ -1,7 +1,7 @@
 """Rules that work but hardly as meant: a later rule always wins, brackets, a forgotten blank.
 
-That one pattern covers all of another is worked out on the patterns alone: the inner pattern is walked through
-the index as if it were a path, where its wildcards may only be taken by wildcards that are at least as wide.
+That one pattern covers all of another is worked out on the patterns alone: the inner pattern is walked
+through the index as if it were a path, where its wildcards may only be taken by wildcards at least as wide.
 What is reported is always true; a rule that several later ones shadow only together is not found.
 """
 
@@ -63,7 +63,7 @@ def warn(rule: Rule, position: int, rules: Sequence[Rule], index: Index) -> Iter
 
 
 def last_cover(pattern: Pattern, index: Index) -> int:
-    """Return the position of the last rule that covers all paths of the pattern (itself among them), 0 if none."""
+    """Return the position of the last rule that covers all paths of the pattern, perhaps itself; or 0."""
     walk = Walk(index)
     for segment in pattern.segments[:-1]:
         walk.step(segment)
@@ -73,7 +73,7 @@ def last_cover(pattern: Pattern, index: Index) -> int:
 
 
 class Walk:
-    """A pattern on its way through an index: the folders so far (None: not plain any more) and what is reached."""
+    """A pattern on its way through an index: the folder so far (None: not plain) and what is reached."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -103,7 +103,7 @@ class Walk:
         if end is End.BELOW:
             return below
         here = max([self.best, self.file(segment), *(covering(node.here, segment) for node in self.nodes)])
-        # Rules that cover a path and all below it stand in both places; for both, the weaker of the two counts.
+        # A rule that covers a path and all below it stands in both places: the weaker of the two counts.
         return here if end is End.SELF else min(here, below)
 
     def path(self, segment: Segment) -> str | None:
@@ -165,7 +165,7 @@ def covers(outer: Segment, inner: Segment) -> bool:
 
 
 def glob_covers(outer: Glob, inner: Glob) -> bool:
-    """Say whether a glob of plain parts takes all that another takes: its ends and middle found in the other's."""
+    """Say whether a glob of plain parts takes all that another takes: its parts lie in the other's."""
     if outer.ends is None or any(part.text is None for part in (*outer.parts, *inner.parts)):
         return False
     texts = [part.text or "" for part in inner.parts]

@@ -1,7 +1,7 @@
 """Speed of CODEOWNERS parsing and matching beside the PyPI package `codeowners`, in one run.
 
 Run it with `python tests/routing/bench_codeowners.py [--quick]`. Rules: 60 % `/dir/`, 15 % files, 10 %
-`/dir/**/*.x`, 5 % each `*.x`, `name/` and `/dir/*`; 3,000 files, about half of them under a rule's folder. The
+`/dir/**/*.x`, 5 % each `*.x`, `name/` and `/dir/*`; 3,000 files, half of them under a rule's folder. The
 worst case has files that only rule 1 (`*`) covers. Medians of the repetitions; the other package's cache of
 compiled expressions is emptied before each parse, ours has none.
 """
