@@ -2,6 +2,7 @@
 
 import typer
 
+import perf_runner.cli_bisect
 import perf_runner.cli_decisions
 import perf_runner.cli_experiment
 
@@ -9,4 +10,5 @@ import perf_runner.cli_experiment
 def mount(app: typer.Typer) -> None:
     """Add the runner's commands to `app`."""
     perf_runner.cli_decisions.mount(app)
+    perf_runner.cli_bisect.mount(app)
     perf_runner.cli_experiment.mount(app)

@@ -165,7 +165,7 @@ def stalls(nights: dict[date, Night]) -> list[Stall]:
         if is_stall(summary, before):
             excess = (summary.mean / summary.median - 1.0) * 100.0
             says = (
-                f"stall: the mean is {excess:.0f} % above the median; a few requests hung, the rest did not"
+                f"{night} was a stall: the mean is {excess:.0f} % above the median; a few requests hung, the rest did not"
             )
             found.append(Stall(night, summary.mean, summary.median, says))
         before.append(summary)
