@@ -22,7 +22,7 @@ LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """When GitHub saw a head arrive, by its own clock; `known`: some push of the pull request is on record."""
+    """When GitHub saw a head arrive, by its own clock; `known`: some push is on record."""
 
     at: datetime | None
     known: bool

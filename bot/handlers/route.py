@@ -176,11 +176,10 @@ def view_of(facts: RouteFacts, found: Route, asking: Asking) -> RouteView:
     asked = {login.casefold() for login in asking.all}
     review = facts.self_review
     config = facts.look.config
+    lines = [OwnerLine(one.login, one.login.casefold() in asked, one.reasons) for one in found.owners]
     return RouteView(
         author=facts.look.facts.author,
-        owners=tuple(
-            OwnerLine(owner.login, owner.login.casefold() in asked, owner.reasons) for owner in found.owners
-        ),
+        owners=tuple(sorted(lines, key=lambda line: not line.asked)),
         modules=tuple(ModuleLine(module.page, round(100 * module.weight)) for module in found.modules),
         also_touches=found.also_touches,
         waiting_for=asking.waiting_for,
