@@ -8,9 +8,22 @@ from importlib.metadata import version as package_version
 
 import typer
 
+import bot.cli_config
+import bot.cli_service
+import bot.demo.cli
+import bot.review.cli
 import perf_runner.cli
 import routing.cli
 
+PARTS = (
+    bot.demo.cli,
+    bot.cli_service,
+    bot.cli_config,
+    routing.cli,
+    bot.review.cli,
+    perf_runner.cli,
+)
+ANNOUNCED = frozenset({"verdict", "preview", "backfill", "bench", "bisect", "calibrate"})
 USAGE = 2
 INFRASTRUCTURE = 3
 
@@ -25,9 +38,25 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(root)
-    routing.cli.mount(app)
-    perf_runner.cli.mount(app)
+    for part in PARTS:
+        part.mount(app)
+    mount_unbuilt(app)
     return app
+
+
+def mount_unbuilt(app: typer.Typer) -> None:
+    """Add the commands that are announced and not there yet: each says so."""
+    built = {command.name for command in app.registered_commands}
+    built |= {group.name for group in app.registered_groups}
+
+    def say_unbuilt(context: typer.Context) -> None:
+        """Not built yet."""
+        typer.echo(f"prgate: {context.info_name} is not built yet", err=True)
+        raise typer.Exit(INFRASTRUCTURE)
+
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    for name in sorted(ANNOUNCED - built):
+        app.command(name, hidden=True, context_settings=anything)(say_unbuilt)
 
 
 def print_version(asked: bool) -> None:

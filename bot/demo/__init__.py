@@ -1,1 +1,1 @@
-"""The embedded world: a stand-in GitHub and Buildkite, the recorded pull requests, and what starts them all."""
+"""The embedded world: stand-ins for GitHub and Buildkite, the recorded pull requests, what starts them."""

@@ -49,8 +49,9 @@ class StandIn:
         git = Git(repository)
         hooks = Hooks(self.state, hook_url, secret, faults)
         self.hub = Hub(self.state, git, Shapes(self.state, git, self.url), hooks, faults)
+        self.app = create_app(self.hub)
         config = uvicorn.Config(
-            create_app(self.hub), host="127.0.0.1", port=port, log_level="error", lifespan="off", ws="none"
+            self.app, host="127.0.0.1", port=port, log_level="error", lifespan="off", ws="none"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="standin", daemon=True)

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from bot.dashboard.routes import create_router, static_files
+from bot.dashboard.routes import create_router
 from bot.db.engine import Sessions, open_engine, open_reading_sessions, open_sessions
 from bot.db.models import Base, Decision, Pull, Repository, Run, RunState
 
@@ -29,7 +29,6 @@ def client(sessions: Sessions, tmp_path: Path) -> Iterator[TestClient]:
     engine = open_engine(f"sqlite:///{tmp_path}/db.sqlite")
     app = FastAPI()
     app.include_router(create_router(open_reading_sessions(engine), "https://github.example"))
-    app.mount("/static", static_files())
     with TestClient(app) as client:
         yield client
     engine.dispose()
@@ -163,3 +162,8 @@ def test_the_help_lists_every_command(client: TestClient) -> None:
 
 def test_the_style_sheet_is_ours(client: TestClient) -> None:
     assert client.get("/static/site.css").headers["content-type"].startswith("text/css")
+
+
+def test_nothing_but_our_static_files_is_served(client: TestClient) -> None:
+    assert client.get("/static/..%2froutes.py").status_code == 404
+    assert client.get("/static/routes.py").status_code == 404

@@ -1,0 +1,5 @@
+"""`python -m bot` is `prgate`."""
+
+from bot.cli import main
+
+main()
