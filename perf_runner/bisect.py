@@ -107,10 +107,9 @@ def too_noisy(effect: float, sd: float, max_blocks: int, prior_df: float = 10.0)
     room = math.log1p(probe_margin(effect))
     if radius < room:
         return None
-    return (
-        f"block noise of {to_percent(sd):.1f} % forbids a bisect of {effect * 100:+.1f} %: after "
-        f"{max_blocks} blocks the interval still reaches {to_percent(radius):.1f} % to each side; use a quieter case"
-    )
+    wide = f"after {max_blocks} blocks the interval still reaches {to_percent(radius):.1f} % to each side"
+    noise = f"block noise of {to_percent(sd):.1f} % forbids a bisect of {effect * 100:+.1f} %"
+    return f"{noise}: {wide}; use a quieter case"
 
 
 @dataclass(frozen=True)

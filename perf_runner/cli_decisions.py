@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import BaseModel
 
+from perf_runner.bench_app import bench_app
+
 if TYPE_CHECKING:
     from perf_runner.history.baselines import Baseline
     from perf_runner.history.series import Series
@@ -20,6 +22,7 @@ def mount(app: typer.Typer) -> None:
     """Add the deciding commands to `app`."""
     for command in (gate, compare, nightly, changes):
         app.command(command.__name__)(command)
+    bench_app.command("accept")(accept)
 
 
 @contextmanager
@@ -93,6 +96,33 @@ def compare(
         for line in found.unequal_work:
             say(f"unequal work: {line}")
     raise typer.Exit(1 if found.unequal_work else 0)
+
+
+def accept(
+    result: str = typer.Argument(..., help="A result or acceptance record as JSON; - for stdin."),
+    json_: bool = typer.Option(False, "--json", help=JSON_HELP),
+) -> None:
+    """Check a result against the performance-acceptance list; exit 1 when something is missing."""
+    from perf_runner.acceptance import accept as judge
+    from perf_runner.evidence import read_evidence
+    from perf_runner.reading import read_text
+
+    with usage_errors():
+        found = {name: judge(evidence) for name, evidence in read_evidence(read_text(result), result)}
+    accepted = all(one.accepted for one in found.values())
+    if json_ and len(found) == 1:
+        print_document(next(iter(found.values())))
+    elif json_:
+        results = [{"name": name, **one.model_dump()} for name, one in found.items()]
+        print_document({"accepted": accepted, "results": results})
+    else:
+        for name, one in found.items():
+            say(f"{name}: {'accepted' if one.accepted else 'not accepted'}")
+            for check in one.checks:
+                say(f"  {'ok' if check.passed else 'missing'}  {check.check}: {check.says}")
+                for line in check.missing:
+                    say(f"      - {line}")
+    raise typer.Exit(0 if accepted else 1)
 
 
 def nightly(
