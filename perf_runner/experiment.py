@@ -26,6 +26,7 @@ from perf_runner.plan import (
     decide,
     merged_arms,
     progress_of,
+    recovery_of,
     run_order,
 )
 from perf_runner.results import path_notes
@@ -109,6 +110,7 @@ class Experiment:
             arms=self.plan.arms,
             blocks=tuple(self._blocks),
             decision=decision,
+            recovery=recovery_of(self._blocks, self.plan),
             machine=machine,
             notes=tuple(dict.fromkeys(notes)),
             error=error,

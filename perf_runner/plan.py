@@ -11,9 +11,10 @@ from perf_runner.gate import (
     margin_for,
     replay,
 )
-from perf_runner.models import Arm, BenchmarkCase, Block, Decision, Frozen, Sample, TargetKind
+from perf_runner.models import Arm, BenchmarkCase, Block, Decision, Frozen, Recovery, Sample, TargetKind
 from perf_runner.results import block_problems
 from perf_runner.targets import Measured
+from perf_runner.three_arms import recovery
 
 # A run must not claim more time than passed outside; 5 ms for the clocks and the pipe.
 CLAIM_TOLERANCE, CLAIM_SLACK_S = 1.02, 0.005
@@ -142,6 +143,14 @@ def block_problem(runs: Mapping[str, Sequence[Measured]], kind: TargetKind) -> t
     if kind in SHARE_CHECKED and (problem := share_problem(runs)):
         return problem, False
     return None
+
+
+def recovery_of(blocks: Sequence[Block], plan: Plan) -> Recovery | None:
+    """Return what the last of three arms took back of the slowdown of the second against the first."""
+    if len(plan.arms) != 3 or not blocks:
+        return None
+    parent, slow, fixed = plan.names
+    return recovery(blocks, (parent, slow, fixed), plan.settings)
 
 
 def merged_arms(blocks: Sequence[Block]) -> dict[str, list[Sample]]:

@@ -41,14 +41,17 @@ class SandboxUnavailableError(RuntimeError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one sandboxed process tree may use. Memory is watched for the tree, and capped per process."""
+    """What one sandboxed process tree may use. Memory is watched for the tree, and capped per process.
+
+    `processes` counts threads too: a host of many cores starts several hundred for one matrix product.
+    """
 
     wall_s: float = 600.0
-    cpu_s: int = 3600
+    cpu_s: int = 100_000
     memory_bytes: int = 16 * GIB
-    processes: int = 256
-    open_files: int = 1024
-    disk_bytes: int = 1 * GIB
+    processes: int = 2048
+    open_files: int = 4096
+    disk_bytes: int = 4 * GIB
     output_bytes: int = 8 * 1024**2
 
 

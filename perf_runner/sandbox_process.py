@@ -157,8 +157,13 @@ class SandboxedProcess:
         if self._process.poll() is not None:
             return
         self.stopped_by = self.stopped_by or why
+        # Behind bubblewrap the outermost process takes all others along; without it each one is ended.
+        stragglers = list(tree(self._process.pid))[1:] if self._scratch is not None else []
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        for straggler in stragglers:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(straggler, signal.SIGKILL)
 
     def _close(self) -> None:
         for stream in (self._process.stdout, self._process.stderr):

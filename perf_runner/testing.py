@@ -12,7 +12,7 @@ from typing import Literal
 from perf_runner.experiment import CanceledError
 from perf_runner.models import Arm
 from perf_runner.protocol import TestOutcome, TestSpec
-from perf_runner.sandbox import Launch, Limits
+from perf_runner.sandbox import Launch
 from perf_runner.sandbox_process import Finished, SandboxedProcess
 from perf_runner.targets import Workplace, with_interpreter
 from perf_runner.workspace import Workspace
@@ -86,7 +86,7 @@ class TestRun:
             source=place.source,
             environment=place.environment,
             readable=place.readable,
-            limits=replace(Limits(), wall_s=self.spec.timeout_s),
+            limits=replace(place.limits, wall_s=self.spec.timeout_s),
             interpreter=place.interpreter,
         )
         with SandboxedProcess(launch, place.sandbox) as self._process:

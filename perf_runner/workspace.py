@@ -25,6 +25,7 @@ from perf_runner.targets import Workplace, with_interpreter
 
 UNSANDBOXED_NOTE = "The code ran WITHOUT a sandbox: this host offers none, and the caller allowed it."
 START_UP_ALLOWANCE_S = 120.0
+MEMORY_SHARE = 0.8
 # What of the runner's environment a benchmark sees: which accelerators are its, and where drivers lie.
 PASSED_ENVIRONMENT = (
     "CUDA_VISIBLE_DEVICES",
@@ -88,7 +89,7 @@ class Workspace:
             notes=tuple(notes),
         )
         # An arm lives for a whole block: it starts, warms up, and waits for the others' runs.
-        limits = Limits(wall_s=START_UP_ALLOWANCE_S + (1 + 2 * len(arms)) * case.timeout_s)
+        limits = replace(host_limits(), wall_s=START_UP_ALLOWANCE_S + (1 + 2 * len(arms)) * case.timeout_s)
         trees = self.write_trees(arms, harness)
         places = {
             arm.name: self.place(tree, site, limits)
@@ -176,8 +177,14 @@ class Workspace:
             interpreter=self.interpreter if site is None else base_interpreter(),
             readable=() if site is None else (site,),
             environment=environment,
-            limits=limits or Limits(),
+            limits=limits or host_limits(),
         )
+
+
+def host_limits() -> Limits:
+    """Return the limits with most of this host's memory: a model passes through it on its way to a GPU."""
+    total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Limits(memory_bytes=int(total_bytes * MEMORY_SHARE))
 
 
 def with_defaults(overrides: GateOverrides, config: PerfConfig) -> GateOverrides:

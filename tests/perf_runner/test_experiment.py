@@ -1,6 +1,8 @@
 """Two revisions of a toy repository, measured for real behind the sandbox."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -10,6 +12,7 @@ from typer.testing import CliRunner
 from perf_runner.checkout import import_repository
 from perf_runner.experiment import CanceledError, Experiment, Hooks
 from perf_runner.gate import GateSettings
+from perf_runner.measure import measure_case
 from perf_runner.models import Arm, BenchmarkCase, Block, Outcome, Sample
 from perf_runner.plan import GateOverrides, Plan, decide, progress_of, run_order, settings_for
 from perf_runner.workspace import Request, Workspace
@@ -80,6 +83,8 @@ def test_a_third_revision_runs_in_the_same_blocks(toy, measure):
     assert result.blocks[0].order == ("base", "vs", "head", "head", "vs", "base")
     assert min(result.blocks[0].seconds("vs")) > 1.5 * max(result.blocks[0].seconds("base"))
     assert result.decision.change_pct < 40
+    assert 60 < result.recovery.recovered_pct < 110
+    assert result.recovery.residual_pct == pytest.approx(result.decision.change_pct)
 
 
 def test_a_head_that_makes_its_own_benchmark_fast_is_measured_with_the_bases(toy, measure):
@@ -264,6 +269,45 @@ def test_bad_input_is_one_line_and_exit_code_2(options, said, toy, capsys):
     assert said in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_without_a_sandbox_nothing_is_run_and_the_exit_code_is_3(toy):
+    options = ["--repo", str(toy.folder), "--base", "HEAD", "--head", "HEAD", "--case", "session"]
+    command = [sys.executable, "-m", "perf_runner", "experiment", *options]
+    environment = {"PATH": "/nowhere"}
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert finished.returncode == 3
+    assert finished.stderr.startswith(
+        "prgate: untrusted code is not run here: prlimit and setpriv are missing"
+    )
+    assert finished.stdout == ""
+
+
+def test_our_own_demo_may_run_unconfined_and_the_result_says_so(toy, tmp_path, quick, machine, monkeypatch):
+    monkeypatch.setenv("PRGATE_LANE_KEY", "a secret")
+    spill = "import os; document['workload'] = {'seen': [name for name in os.environ if 'PRGATE' in name]}"
+    base, head = toy.commit({"bench/run.py": broken_benchmark(spill)}), toy.slower(1.6)
+    workspace = Workspace(import_repository(toy.folder, tmp_path / "git"), tmp_path, None)
+    request = Request((("base", base), ("head", head)), "session", quick)
+    result = measure_case(workspace, request, machine=machine)
+    assert result.decision.decision is Outcome.REGRESSION
+    assert "The code ran WITHOUT a sandbox: this host offers none, and the caller allowed it." in result.notes
+    assert result.blocks[0].arms["head"][0].workload == {"seen": "[]"}
+
+
+def test_a_case_can_ask_for_a_process_of_its_own_for_every_run(toy, measure):
+    counter = "document['workload'] = {'runs': globals().setdefault('done', [])}; done.append(1)"
+    text = (
+        (toy.folder / ".github/prgate.toml")
+        .read_text()
+        .replace('"session"\n', '"session"\nprocess = "run"\n', 1)
+    )
+    base = toy.commit({"bench/run.py": broken_benchmark(counter), ".github/prgate.toml": text})
+    result = measure(base, base)
+    assert result.error is None
+    assert {str(sample.workload["runs"]) for block in result.blocks for sample in block.arms["base"]} == {
+        "[1]"
+    }
 
 
 def plan_of(*names, **settings):
