@@ -85,7 +85,7 @@ def outcome(guid: str, fresh: set[str], failed: set[str]) -> Stored:
 def insert_deliveries(session: Session, batch: Sequence[Incoming]) -> set[str]:
     """Insert the deliveries that are not there yet; return their ids."""
     now = datetime.now(UTC)
-    rows = [delivery_row(incoming, now) for incoming in batch]
+    rows = [delivery_row(incoming, now) for incoming in sorted(batch, key=lambda one: one.guid)]
     insert = insert_into(session, Delivery).values(rows).on_conflict_do_nothing()
     return set(session.scalars(insert.returning(Delivery.guid)))
 

@@ -21,7 +21,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from bot.db.engine import Sessions
 from bot.db.models import Delivery, DeliveryState, Job, JobState, WriterLease
-from bot.db.types import now_plus
+from bot.db.types import clean_text, now_plus
 from bot.db.upsert import changed, insert_into
 from bot.dispatch import JobSpec
 
@@ -51,9 +51,9 @@ class Busy:
 
 def bounded_key(key: str | None) -> str | None:
     """Return a key that fits its column: a long one becomes its beginning and a hash of the whole."""
-    if key is None or len(key) <= KEY_LIMIT:
+    if key is None or len(key := clean_text(key)) <= KEY_LIMIT:
         return key
-    return f"{key[:200]}#{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
+    return f"{key[:200]}#{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def enqueue(session: Session, specs: Sequence[JobSpec], delivery_guid: str | None = None) -> None:
@@ -64,7 +64,8 @@ def enqueue(session: Session, specs: Sequence[JobSpec], delivery_guid: str | Non
 def add(session: Session, jobs: Iterable[tuple[JobSpec, str | None]]) -> None:
     """Add jobs with the delivery that each comes from."""
     now = datetime.now(UTC)
-    rows = [job_row(spec, guid, now) for spec, guid in jobs]
+    # In one order everywhere, so that two web processes which add the same jobs never wait for each other.
+    rows = [job_row(spec, guid, now) for spec, guid in sorted(jobs, key=lambda job: place(job[0]))]
     if not rows:
         return
     insert = insert_into(session, Job)
@@ -79,6 +80,11 @@ def add(session: Session, jobs: Iterable[tuple[JobSpec, str | None]]) -> None:
         ),
     )
     session.execute(statement, rows)
+
+
+def place(spec: JobSpec) -> tuple[int, int, str]:
+    """Return what jobs are ordered by: jobs of one pull request keep the order they came in."""
+    return spec.repo_id, spec.number or 0, spec.subject if spec.number is None else ""
 
 
 def job_row(spec: JobSpec, delivery_guid: str | None, now: datetime) -> dict[str, Any]:

@@ -72,7 +72,8 @@ def configure(level: str = "INFO", secrets: Iterable[str] = ()) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "celery", "celery.task"):
+    logging.captureWarnings(True)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "celery", "celery.task", "multiprocessing"):
         logging.getLogger(name).handlers = []
         logging.getLogger(name).propagate = True
     for name in ("urllib3", "httpx", "httpcore", "kombu", "amqp", "alembic", "uvicorn.access"):

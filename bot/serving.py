@@ -1,12 +1,17 @@
 """Runs the web application until a signal: SIGTERM finishes what is under way, writes the inbox, ends."""
 
+import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 DRAIN_LIMIT_S = 30
 BACKLOG = 2048
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class PortTakenError(RuntimeError):
@@ -29,7 +34,24 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def make_server(app: FastAPI) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that ends with exit code 0 after a signal; uvicorn's own raises the signal again."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let SIGINT and SIGTERM drain the server; outside the main thread signals are somebody else's."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in ENDING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def make_server(app: FastAPI) -> Server:
     """Return the server of an application; its logs are ours."""
     config = uvicorn.Config(
         app,
@@ -40,7 +62,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         timeout_graceful_shutdown=DRAIN_LIMIT_S,
         lifespan="on",
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def serve_app(app: FastAPI, host: str, port: int) -> None:

@@ -5,14 +5,17 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from fastapi import APIRouter
+
 from bot import dispatch, events
 from bot.app import Wiring
 from bot.clients import credentials
+from bot.dashboard.routes import create_router
 from bot.db.models import Repository
 from bot.errors import one_line
 from bot.github import Credentials, access_token, identity
 from bot.log import get_logger
-from bot.service import Parts
+from bot.service import Parts, Service
 from bot.settings import Settings
 from bot.webhook import Reading
 
@@ -54,5 +57,8 @@ def standard_wiring(settings: Settings, parts: Parts | None = None) -> Wiring:
     def fetch_token(repository: Repository) -> str | None:
         return access_token(login, repository.installation_id)
 
+    def pages(service: Service) -> APIRouter:
+        return create_router(service.reading, settings.github_web_url)
+
     reading = Reading(events.parse, dispatch.jobs_for, own_logins)
-    return Wiring(reading, fetch_token, parts=parts or Parts())
+    return Wiring(reading, fetch_token, (pages,), parts or Parts())

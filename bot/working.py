@@ -5,6 +5,8 @@ import threading
 from functools import partial
 from types import FrameType
 
+from celery import signals
+
 from bot import runs
 from bot.celery_app import Bell, broker_name, make_celery, make_lane
 from bot.db.engine import open_engine, open_sessions
@@ -22,6 +24,8 @@ def work(settings: Settings, concurrency: int, run: Run | None = None) -> int:
 
     `run` does a job; in service it is the handlers' table.
     """
+    # With a receiver there, Celery leaves the process's logs as we set them up.
+    signals.setup_logging.connect(keep_logs)
     app = make_celery(settings)
     add_tasks(app, settings, run or default_run())
     log.info("worker starts", broker=broker_name(settings.broker_url), concurrency=concurrency)
@@ -35,6 +39,10 @@ def work(settings: Settings, concurrency: int, run: Run | None = None) -> int:
     )
     worker.start()
     return int(worker.exitcode or 0)
+
+
+def keep_logs(**_: object) -> None:
+    """Leave the logs alone."""
 
 
 def sweep_forever(settings: Settings) -> None:

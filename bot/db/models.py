@@ -4,10 +4,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlalchemy import Enum, Index, LargeBinary, MetaData, String
+from sqlalchemy import Enum, Index, LargeBinary, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from bot.db.types import BigId, SafeJson, SafeText, UtcDateTime
+from bot.db.types import BigId, SafeJson, SafeString, SafeText, UtcDateTime
 
 
 class DeliveryState(StrEnum):
@@ -72,7 +72,7 @@ class Repository(Base):
     __tablename__ = "repository"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    full_name: Mapped[str] = mapped_column(String(255), index=True)
+    full_name: Mapped[str] = mapped_column(SafeString(255), index=True)
     installation_id: Mapped[int | None] = mapped_column(BigId)
     default_branch: Mapped[str] = mapped_column(default="main")
     private: Mapped[bool] = mapped_column(default=False)
@@ -88,16 +88,16 @@ class Pull(Base):
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     title: Mapped[str]
     author: Mapped[str]
-    state: Mapped[str] = mapped_column(String(16), index=True)
+    state: Mapped[str] = mapped_column(SafeString(16), index=True)
     draft: Mapped[bool] = mapped_column(default=False)
-    head_sha: Mapped[str] = mapped_column(String(64), index=True)
-    base_sha: Mapped[str] = mapped_column(String(64))
+    head_sha: Mapped[str] = mapped_column(SafeString(64), index=True)
+    base_sha: Mapped[str] = mapped_column(SafeString(64))
     base_ref: Mapped[str]
     labels: Mapped[list[Any]] = mapped_column(default=list)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     opened_by_association: Mapped[str] = mapped_column(default="NONE")
-    mode: Mapped[str] = mapped_column(String(16), default="comment")
+    mode: Mapped[str] = mapped_column(SafeString(16), default="comment")
 
 
 class Delivery(Base):
@@ -105,9 +105,9 @@ class Delivery(Base):
 
     __tablename__ = "delivery"
 
-    guid: Mapped[str] = mapped_column(String(100), primary_key=True)
-    event: Mapped[str] = mapped_column(String(64))
-    action: Mapped[str] = mapped_column(String(64), default="")
+    guid: Mapped[str] = mapped_column(SafeString(100), primary_key=True)
+    event: Mapped[str] = mapped_column(SafeString(64))
+    action: Mapped[str] = mapped_column(SafeString(64), default="")
     repo_id: Mapped[int | None] = mapped_column(BigId)
     number: Mapped[int | None]
     received_at: Mapped[datetime] = mapped_column(index=True)
@@ -130,17 +130,17 @@ class Job(Base):
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    delivery_guid: Mapped[str | None] = mapped_column(String(100), index=True)
-    verb: Mapped[str] = mapped_column(String(32))
+    delivery_guid: Mapped[str | None] = mapped_column(SafeString(100), index=True)
+    verb: Mapped[str] = mapped_column(SafeString(32))
     repo_id: Mapped[int] = mapped_column(BigId)
     number: Mapped[int | None]
     subject: Mapped[str] = mapped_column(default="")
-    coalesce_key: Mapped[str | None] = mapped_column(String(400))
-    dedupe_key: Mapped[str | None] = mapped_column(String(400), unique=True)
+    coalesce_key: Mapped[str | None] = mapped_column(SafeString(400))
+    dedupe_key: Mapped[str | None] = mapped_column(SafeString(400), unique=True)
     state: Mapped[JobState] = mapped_column(default=JobState.QUEUED)
     attempts: Mapped[int] = mapped_column(default=0)
     not_before: Mapped[datetime | None]
-    lease_owner: Mapped[str | None] = mapped_column(String(100))
+    lease_owner: Mapped[str | None] = mapped_column(SafeString(100))
     lease_until: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(index=True)
@@ -155,7 +155,7 @@ class WriterLease(Base):
 
     repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    owner: Mapped[str] = mapped_column(String(100))
+    owner: Mapped[str] = mapped_column(SafeString(100))
     until: Mapped[datetime]
 
 
@@ -171,10 +171,10 @@ class Decision(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     repo_id: Mapped[int] = mapped_column(BigId)
     number: Mapped[int]
-    kind: Mapped[str] = mapped_column(String(32))
-    head_sha: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(SafeString(32))
+    head_sha: Mapped[str] = mapped_column(SafeString(64))
     decided_at: Mapped[datetime] = mapped_column(index=True)
-    facts_hash: Mapped[str] = mapped_column(String(64), default="")
+    facts_hash: Mapped[str] = mapped_column(SafeString(64), default="")
     value: Mapped[dict[str, Any]]
     evidence: Mapped[list[Any]] = mapped_column(default=list)
 
@@ -187,7 +187,7 @@ class Event(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     at: Mapped[datetime] = mapped_column(index=True)
-    kind: Mapped[str] = mapped_column(String(32))
+    kind: Mapped[str] = mapped_column(SafeString(32))
     repo_id: Mapped[int | None] = mapped_column(BigId)
     number: Mapped[int | None]
     data: Mapped[dict[str, Any]] = mapped_column(default=dict)
@@ -200,10 +200,10 @@ class Comment(Base):
 
     repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    marker: Mapped[str] = mapped_column(String(100), primary_key=True)
+    marker: Mapped[str] = mapped_column(SafeString(100), primary_key=True)
     comment_id: Mapped[int] = mapped_column(BigId)
-    body_hash: Mapped[str] = mapped_column(String(64))
-    head_sha: Mapped[str] = mapped_column(String(64))
+    body_hash: Mapped[str] = mapped_column(SafeString(64))
+    head_sha: Mapped[str] = mapped_column(SafeString(64))
     updated_at: Mapped[datetime]
 
 
@@ -220,13 +220,13 @@ class Run(Base):
         Index("ix_run_repo_id_number_requested_at", "repo_id", "number", "requested_at"),
     )
 
-    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    id: Mapped[str] = mapped_column(SafeString(36), primary_key=True)
     repo_id: Mapped[int] = mapped_column(BigId)
     number: Mapped[int]
-    head_sha: Mapped[str] = mapped_column(String(64))
-    base_sha: Mapped[str] = mapped_column(String(64))
-    kind: Mapped[str] = mapped_column(String(32))
-    queue: Mapped[str] = mapped_column(String(80))
+    head_sha: Mapped[str] = mapped_column(SafeString(64))
+    base_sha: Mapped[str] = mapped_column(SafeString(64))
+    kind: Mapped[str] = mapped_column(SafeString(32))
+    queue: Mapped[str] = mapped_column(SafeString(80))
     spec: Mapped[dict[str, Any]]
     state: Mapped[RunState] = mapped_column(default=RunState.QUEUED)
     attempt: Mapped[int] = mapped_column(default=0)
@@ -235,7 +235,7 @@ class Run(Base):
     requested_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     not_before: Mapped[datetime | None]
-    lease_owner: Mapped[str | None] = mapped_column(String(200))
+    lease_owner: Mapped[str | None] = mapped_column(SafeString(200))
     lease_until: Mapped[datetime | None]
     sent_at: Mapped[datetime | None]
     cancel_asked: Mapped[bool] = mapped_column(default=False)
@@ -244,7 +244,7 @@ class Run(Base):
     machine: Mapped[dict[str, Any] | None]
     error: Mapped[str | None]
     finished_at: Mapped[datetime | None]
-    dedupe_key: Mapped[str | None] = mapped_column(String(400), unique=True)
+    dedupe_key: Mapped[str | None] = mapped_column(SafeString(400), unique=True)
 
 
 class RunBlock(Base):
@@ -252,8 +252,8 @@ class RunBlock(Base):
 
     __tablename__ = "run_block"
 
-    run_id: Mapped[str] = mapped_column(String(36), primary_key=True)
-    case: Mapped[str] = mapped_column(String(200), primary_key=True)
+    run_id: Mapped[str] = mapped_column(SafeString(36), primary_key=True)
+    case: Mapped[str] = mapped_column(SafeString(200), primary_key=True)
     n: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     data: Mapped[dict[str, Any]]
 
@@ -263,7 +263,7 @@ class Log(Base):
 
     __tablename__ = "log"
 
-    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    hash: Mapped[str] = mapped_column(SafeString(64), primary_key=True)
     data: Mapped[bytes] = mapped_column(LargeBinary)
     stored_at: Mapped[datetime] = mapped_column(index=True)
 
@@ -281,16 +281,16 @@ class Outcome(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     repo_id: Mapped[int] = mapped_column(BigId)
-    sha: Mapped[str] = mapped_column(String(64))
+    sha: Mapped[str] = mapped_column(SafeString(64))
     branch: Mapped[str | None]
     number: Mapped[int | None]
-    build: Mapped[str] = mapped_column(String(200), default="")
-    job: Mapped[str] = mapped_column(String(400))
-    provider: Mapped[str] = mapped_column(String(32))
+    build: Mapped[str] = mapped_column(SafeString(200), default="")
+    job: Mapped[str] = mapped_column(SafeString(400))
+    provider: Mapped[str] = mapped_column(SafeString(32))
     test: Mapped[str | None]
     exception: Mapped[str | None]
-    message_hash: Mapped[str | None] = mapped_column(String(64))
-    conclusion: Mapped[str] = mapped_column(String(32))
+    message_hash: Mapped[str | None] = mapped_column(SafeString(64))
+    conclusion: Mapped[str] = mapped_column(SafeString(32))
     at: Mapped[datetime]
 
 
@@ -300,8 +300,8 @@ class Permission(Base):
     __tablename__ = "permission"
 
     repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    login: Mapped[str] = mapped_column(String(100), primary_key=True)
-    level: Mapped[str] = mapped_column(String(16))
+    login: Mapped[str] = mapped_column(SafeString(100), primary_key=True)
+    level: Mapped[str] = mapped_column(SafeString(16))
     until: Mapped[datetime]
 
 
@@ -323,8 +323,8 @@ class SweepLease(Base):
 
     __tablename__ = "sweep_lease"
 
-    name: Mapped[str] = mapped_column(String(64), primary_key=True)
-    owner: Mapped[str] = mapped_column(String(100))
+    name: Mapped[str] = mapped_column(SafeString(64), primary_key=True)
+    owner: Mapped[str] = mapped_column(SafeString(100))
     until: Mapped[datetime]
     done_at: Mapped[datetime | None]
 
@@ -342,7 +342,7 @@ class Override(Base):
     repo_id: Mapped[int] = mapped_column(BigId)
     number: Mapped[int]
     job: Mapped[str]
-    verdict: Mapped[str] = mapped_column(String(16))
-    by: Mapped[str] = mapped_column(String(100))
+    verdict: Mapped[str] = mapped_column(SafeString(16))
+    by: Mapped[str] = mapped_column(SafeString(100))
     reason: Mapped[str] = mapped_column(default="")
     at: Mapped[datetime]

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, Text
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -67,6 +67,21 @@ class SafeText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Return the clean text."""
         return None if value is None else clean_text(value)
+
+
+class SafeString(TypeDecorator[str]):
+    """Text of any origin of at most `length` characters: cleaned like `SafeText`, and cut."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.length = length
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the clean text."""
+        return None if value is None else clean_text(value)[: self.length]
 
 
 class SafeJson(TypeDecorator[Any]):

@@ -20,4 +20,6 @@ def insert_into(session: Session, table: type[Base]) -> Insert:
 
 def changed(session: Session, statement: Executable) -> int:
     """Execute an INSERT, UPDATE or DELETE and return how many rows it touched."""
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount
+    # Of an INSERT the count is dropped unless it is asked for.
+    result = session.execute(statement, execution_options={"preserve_rowcount": True})
+    return cast("CursorResult[Any]", result).rowcount

@@ -1,0 +1,85 @@
+"""One Redis and, where wanted, one PostgreSQL for all tests of this folder; a world of its own for each."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from sqlalchemy import make_url
+
+from bot.db.engine import Sessions, open_engine, open_sessions
+from bot.db.migrate import upgrade
+from bot.demo.redis_child import RedisChild
+from tests.bot.service.postgres import Postgres
+from tests.bot.service.world import World
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisChild]:
+    with RedisChild() as child:
+        yield child
+
+
+@pytest.fixture
+def make_world(tmp_path: Path, redis: RedisChild) -> Iterator[Callable[..., World]]:
+    with Redis.from_url(redis.redis_url) as client:
+        client.flushall()
+    made: list[World] = []
+
+    def make(database_url: str | None = None, **extra: str) -> World:
+        url = database_url or f"sqlite:///{tmp_path / 'prgate.db'}"
+        made.append(World(tmp_path, redis, url, extra))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    return make_world()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: Postgres) -> str:
+    """The name of a database with all tables, to copy."""
+    url = postgres.new_database()
+    engine = open_engine(url)
+    upgrade(engine)
+    engine.dispose()
+    return str(make_url(url).database)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    return str(request.getfixturevalue("postgres").new_database())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store with all tables on each of the two databases."""
+    if request.param == "postgresql":
+        migrated = request.getfixturevalue("migrated")
+        return str(request.getfixturevalue("postgres").new_database(migrated))
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    engine = open_engine(url)
+    upgrade(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def sessions(database_url: str) -> Iterator[Sessions]:
+    engine = open_engine(database_url)
+    yield open_sessions(engine)
+    engine.dispose()
