@@ -87,7 +87,7 @@ class StandIn:
 
     def bot_comments(self, number: int) -> list[Comment]:
         """Return what the bot wrote on a pull request, oldest first."""
-        ours = {f"{self.state.slug}[bot]", *self.state.accounts}
+        ours = {f"{self.state.slug}[bot]", *self.state.accounts.values()}
         return [comment for comment in self.state.comments_of(number) if comment.user in ours]
 
     def __enter__(self) -> "StandIn":

@@ -1,4 +1,4 @@
-"""A small world: a real repository behind the stand-in GitHub, a real database, and jobs done as they come."""
+"""A small world: a real repository behind the stand-in GitHub, a real database, jobs done as they come."""
 
 import json
 import socket

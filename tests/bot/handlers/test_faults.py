@@ -1,0 +1,216 @@
+"""What GitHub does to us, and what must not come of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bot.actions import LineComment, Mode, SetCheck, SubmitReview, Target, UpsertComment
+from bot.apply import HeadMoved, apply
+from bot.clients import Clients
+from bot.comments import marker_line
+from bot.dispatch import JobSpec, RetryLater
+from bot.github import GitHubFault
+
+World = Any
+
+
+def clients(world: World, verb: str = "route") -> Clients:
+    return Clients(world.sessions, world.settings, datetime.now(UTC), JobSpec(verb, world.repo_id, 1))
+
+
+def target(world: World, head: str | None = None, mode: Mode = Mode.COMMENT) -> Target:
+    sha = head or world.hub.require_pull(1).head_sha
+    return Target(world.repo_id, world.github.state.full_name, 1, sha, mode=mode)
+
+
+def write(world: World, *actions: Any, head: str | None = None, mode: Mode = Mode.COMMENT) -> None:
+    made = clients(world)
+    apply(actions, target(world, head, mode), made.spec, made)
+
+
+def body(text: str, marker: str = "ci") -> str:
+    return f"{marker_line(marker)}\n{text}\n"
+
+
+def ours(world: World) -> list[str]:
+    return [comment.body for comment in world.github.bot_comments(1) if "prgate:ci" in comment.body]
+
+
+def test_a_comment_that_was_created_although_the_answer_was_lost_stays_the_only_one(world: World) -> None:
+    world.open()
+    world.github.faults.fail("POST", "/issues/1/comments", 502, after=True)
+    with pytest.raises(GitHubFault):
+        write(world, UpsertComment("ci", body("red")))
+    write(world, UpsertComment("ci", body("red")))
+    write(world, UpsertComment("ci", body("green")))
+    assert ours(world) == [body("green")]
+
+
+def test_an_edit_survives_a_bad_gateway(world: World) -> None:
+    world.open()
+    write(world, UpsertComment("ci", body("red")))
+    world.github.faults.fail("PATCH", "/issues/comments/", 502, times=2)
+    write(world, UpsertComment("ci", body("green")))
+    assert ours(world) == [body("green")]
+
+
+def test_an_equal_text_is_not_written_even_where_our_memory_is_gone(world: World) -> None:
+    world.open()
+    write(world, UpsertComment("ci", body("red")))
+    before = world.writes()
+    write(world, UpsertComment("ci", body("red")))
+    with world.sessions() as session:
+        from bot.store import forget_comment
+
+        forget_comment(session, target(world), "ci")
+        session.commit()
+    write(world, UpsertComment("ci", body("red")))
+    assert world.writes() == before
+
+
+def test_somebody_elses_comment_with_our_marker_is_never_touched(world: World) -> None:
+    world.open()
+    theirs = world.hub.comment(1, "author-01", body("pasted"))
+    write(world, UpsertComment("ci", body("red")))
+    assert theirs.body == body("pasted")
+    assert ours(world) == [body("red")]
+
+
+def test_of_two_of_ours_the_oldest_is_kept(world: World) -> None:
+    world.open()
+    for text in ("one", "two", "three"):
+        world.hub.comment(1, "prgate[bot]", body(text))
+    write(world, UpsertComment("ci", body("red")))
+    assert ours(world) == [body("red")]
+
+
+def test_a_comment_that_somebody_deleted_is_made_again_and_only_edit_leaves_it(world: World) -> None:
+    world.open()
+    write(world, UpsertComment("ci", body("red")))
+    (comment,) = [c for c in world.github.bot_comments(1) if "prgate:ci" in c.body]
+    world.hub.delete_comment(comment.id, "maintainer-01")
+    write(world, UpsertComment("ci", body("green"), only_edit=True))
+    assert ours(world) == []
+    write(world, UpsertComment("ci", body("red again")))
+    assert ours(world) == [body("red again")]
+
+
+def test_nothing_is_written_for_a_head_that_moved(world: World) -> None:
+    world.open()
+    before = world.writes()
+    check = SetCheck("prgate/perf", "x", "completed", "success", "fine", "fine")
+    for action in (UpsertComment("ci", body("red")), check, SubmitReview("review", body("x", "review"))):
+        with pytest.raises(HeadMoved):
+            write(world, action, head="0" * 40)
+    assert world.writes() == before
+
+
+def test_a_limit_becomes_a_later_try_and_no_request_goes_out_meanwhile(world: World) -> None:
+    world.open()
+    world.github.faults.limit(30, verb="POST", path="/issues/1/comments")
+    before = len(world.github.state.requests)
+    with pytest.raises(RetryLater) as wait:
+        write(world, UpsertComment("ci", body("red")))
+    sent = [one for one in world.github.state.requests[before:] if one.verb == "POST"]
+    assert len(sent) == 1
+    assert wait.value.at >= datetime.now(UTC) + timedelta(seconds=28)
+
+
+def test_the_pace_makes_a_worker_come_back_later(world: World) -> None:
+    world.open()
+    slow = world.settings.model_copy(update={"github_write_gap_s": 30.0})
+    made = Clients(world.sessions, slow, datetime.now(UTC), JobSpec("route", world.repo_id, 1))
+    first, second = UpsertComment("ci", body("red")), UpsertComment("ci", body("green"))
+    apply([first], target(world), made.spec, made)
+    with pytest.raises(RetryLater):
+        apply([second], target(world), made.spec, made)
+    assert ours(world) == [body("red")]
+
+
+def test_a_check_run_is_updated_in_place_and_left_alone_when_equal(world: World) -> None:
+    world.open()
+    queued = SetCheck("prgate/perf", "x", "queued", None, "Queued", "It waits.")
+    done = SetCheck("prgate/perf", "x", "completed", "failure", "Slower", "By 10 %.")
+    write(world, queued)
+    write(world, done, mode=Mode.GATE)
+    before = world.writes()
+    write(world, done, mode=Mode.GATE)
+    (check,) = world.github.state.check_runs.values()
+    assert (check.status, check.conclusion, check.title) == ("completed", "failure", "Slower")
+    assert world.writes() == before
+    write(world, done)
+    assert check.conclusion == "neutral"
+
+
+def test_one_reviewer_whom_github_refuses_does_not_spoil_it_for_the_others(world: World) -> None:
+    from bot.actions import RequestReview
+
+    world.open(draft=True)
+    write(world, RequestReview(("stranger-01", "owner-03", "author-01")))
+    assert world.hub.require_pull(1).requested == ["owner-03"]
+    before = world.writes()
+    write(world, RequestReview(("owner-03",)))
+    assert world.writes() == before
+
+
+def test_a_review_falls_back_to_its_text_where_a_line_is_refused(world: World) -> None:
+    world.open()
+    world.github.faults.fail("POST", "/pulls/1/reviews", 422)
+    review = SubmitReview(
+        "review", body("Found:", "review"), (LineComment("omni/layers/rope.py", 99, "Too slow."),)
+    )
+    write(world, review)
+    write(world, review)
+    (made,) = world.github.state.reviews.values()
+    assert made.comments == []
+    assert "`omni/layers/rope.py:99`: Too slow." in made.body
+
+
+def test_a_plain_account_writes_statuses_instead_of_check_runs(world: World) -> None:
+    world.github.state.accounts["plain-token"] = "review-bot"
+    world.hub.state.user("review-bot").permission = "write"
+    world.settings = world.settings.model_copy(
+        update={
+            "github_app_id": "",
+            "github_private_key": type(world.settings.github_token)(""),
+            "github_token": type(world.settings.github_token)("plain-token"),
+        }
+    )
+    world.open()
+    assert world.note("route") is not None
+    world.say("@review-bot bench")
+    (status,) = [one for one in world.github.state.statuses if one.context == "prgate/perf"]
+    assert (status.state, status.creator) == ("pending", "review-bot")
+    assert "Queued" in world.answers()[0]
+    before = world.writes()
+    world.hub.about_pull("edited", "author-01", world.hub.require_pull(1))
+    world.settle()
+    assert world.writes() == before
+
+
+def test_a_repository_that_left_is_left_alone(world: World) -> None:
+    world.open()
+    repo = world.hub.shapes.repository()
+    payload = {"action": "removed", "repositories_removed": [repo], "repositories_added": []}
+    world.hub.hooks.emit(
+        "installation_repositories", "removed", payload, {"login": "maintainer-01", "type": "User"}
+    )
+    world.settle()
+    before = len(world.github.state.requests)
+    world.say("@prgate help")
+    assert world.answers() == []
+    assert len(world.github.state.requests) == before
+    assert any("is not known (any more)" in error for error in world.errors)
+
+
+def test_an_installation_looks_at_the_open_pull_requests(world: World) -> None:
+    world.hub.open_pull(1, "gate", "author-01", title="Earlier")
+    world.seen = len(world.github.state.deliveries)
+    repo = world.hub.shapes.repository()
+    payload = {"repositories_added": [repo], "repositories_removed": []}
+    world.hub.hooks.emit(
+        "installation_repositories", "added", payload, {"login": "maintainer-01", "type": "User"}
+    )
+    world.settle()
+    assert world.note("route") is not None
