@@ -84,6 +84,7 @@ class SandboxedProcess:
         self._disk_bytes = launch.limits.disk_bytes + (folder_bytes(launch.source) if self._grows_in else 0)
         self._scratch = Path(tempfile.mkdtemp(prefix="prgate-run-")) if sandbox is None else None
         self._process = self._start(launch, sandbox)
+        self._over = threading.Event()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._stdout = bytearray()
         self._stderr = bytearray()
@@ -145,6 +146,7 @@ class SandboxedProcess:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         self._process.wait()
+        self._over.set()
         for thread in self._threads:
             thread.join(timeout=5)
         self._close()
@@ -179,10 +181,11 @@ class SandboxedProcess:
             if len(self._stdout) > self.limits.output_bytes:
                 self.kill(StoppedBy.OUTPUT)
                 break
-            *complete, rest = (bytes(pending) + chunk).split(b"\n")
-            pending = bytearray(rest)
-            for line in complete:
-                self._lines.put(line)
+            first, *others = chunk.split(b"\n")
+            pending += first
+            for part in others:
+                self._lines.put(bytes(pending))
+                pending = bytearray(part)
         self._lines.put(None)
 
     def _read_stderr(self) -> None:
@@ -208,7 +211,7 @@ class SandboxedProcess:
                 disk_due_s = now_s + DISK_INTERVAL_S
                 if folder_bytes(self._grows_in) > self._disk_bytes:
                     self.kill(StoppedBy.DISK)
-            time.sleep(WATCH_INTERVAL_S)
+            self._over.wait(WATCH_INTERVAL_S)
 
 
 def popen(

@@ -125,7 +125,11 @@ def test_a_case_that_only_the_head_has_is_run_and_said(toy, measure):
 )
 def test_a_run_that_is_no_measurement_is_refused_and_never_a_pass(statement, said, toy, measure):
     base = toy.commit({"bench/run.py": broken_benchmark(statement)})
-    text = (toy.folder / ".github/prgate.toml").read_text().replace("timeout_s = 20", "timeout_s = 1.5")
+    text = (
+        (toy.folder / ".github/prgate.toml")
+        .read_text()
+        .replace("timeout_s = 20", f"timeout_s = {1.5 if 'sleep' in statement else 8}")
+    )
     base = toy.commit({".github/prgate.toml": text})
     result = measure(base, base)
     assert result.decision is None
