@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from perf_runner.machine import fingerprint, gpu_problems, gpu_process_ids, read_gpus
+from perf_runner.machine import fingerprint, foreign_processes, gpu_problems, read_gpus
 from perf_runner.models import Block, CaseResult, Decision, Machine, TargetKind
 from perf_runner.plan import (
     Plan,
@@ -126,7 +126,8 @@ class Experiment:
 
     def _measure_block(self) -> Block:
         started_at = datetime.now(UTC)
-        fail_for(gpu_problems(read_gpus(), gpu_process_ids() - set(tree(os.getpid()))))
+        gpus = read_gpus()
+        fail_for(gpu_problems(gpus, foreign_processes(gpus, tree(os.getpid()))))
         runs = self._runs_of_block()
         self._stop_if_canceled()
         fail_for(gpu_problems(read_gpus(), ()))

@@ -27,6 +27,7 @@ GPU_FIELDS = (
     "clocks_throttle_reasons.active",
     "temperature.gpu",
     "utilization.gpu",
+    "uuid",
 )
 # Bits of NVML's clocksThrottleReasons that make a run no measurement: slowdowns by heat or by power brake.
 SLOWDOWN_BITS = {
@@ -54,6 +55,7 @@ class GpuState:
     throttle_bits: int
     temperature_c: float | None
     utilization_pct: float | None
+    uuid: str = ""
 
     def slowdowns(self) -> tuple[str, ...]:
         """Return the reasons for which the GPU is slowed down against its will."""
@@ -149,14 +151,42 @@ def timed_work() -> float:
 
 
 def read_gpus() -> tuple[GpuState, ...]:
-    """Return the state of every NVIDIA GPU; none where nvidia-smi is missing or fails."""
-    return parse_gpus(nvidia_smi(f"--query-gpu={','.join(GPU_FIELDS)}"))
+    """Return the state of the NVIDIA GPUs that this process may use; none where nvidia-smi does not work."""
+    found = parse_gpus(nvidia_smi(f"--query-gpu={','.join(GPU_FIELDS)}"))
+    return visible_gpus(found, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def gpu_process_ids() -> frozenset[int]:
-    """Return the host process ids that compute on a GPU now."""
-    lines = nvidia_smi("--query-compute-apps=pid").splitlines()
-    return frozenset(int(line) for line in lines if line.strip().isdigit())
+def visible_gpus(gpus: Sequence[GpuState], named: str | None) -> tuple[GpuState, ...]:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES names by index or UUID; all where it is not set.
+
+    A name of another kind (a MIG slice) does not say which GPU it is on: then all are returned.
+    """
+    if named is None:
+        return tuple(gpus)
+    names = [name.strip() for name in named.split(",") if name.strip()]
+    if any(not name.isdigit() and not name.startswith("GPU-") for name in names):
+        return tuple(gpus)
+    return tuple(gpu for gpu in gpus if any(names_gpu(name, gpu) for name in names))
+
+
+def names_gpu(name: str, gpu: GpuState) -> bool:
+    """Say whether one entry of CUDA_VISIBLE_DEVICES means this GPU; a UUID may be cut short."""
+    return int(name) == gpu.index if name.isdigit() else gpu.uuid.startswith(name)
+
+
+def foreign_processes(gpus: Sequence[GpuState], own: Iterable[int]) -> frozenset[int]:
+    """Return the host process ids that compute on one of `gpus` now and are none of `own`."""
+    if not gpus:
+        return frozenset()
+    users = parse_gpu_users(nvidia_smi("--query-compute-apps=pid,gpu_uuid"))
+    watched = {gpu.uuid for gpu in gpus}
+    return frozenset(pid for pid, uuid in users if uuid in watched) - frozenset(own)
+
+
+def parse_gpu_users(text: str) -> tuple[tuple[int, str], ...]:
+    """Return (process id, GPU's UUID) of each line of nvidia-smi's CSV."""
+    rows = [[field.strip() for field in row] for row in csv.reader(text.splitlines())]
+    return tuple((int(row[0]), row[1]) for row in rows if len(row) == 2 and row[0].isdigit())
 
 
 def nvidia_smi(query: str) -> str:
@@ -180,19 +210,19 @@ def parse_gpus(text: str) -> tuple[GpuState, ...]:
     for row in csv.reader(text.splitlines()):
         fields = [field.strip() for field in row]
         if len(fields) == len(GPU_FIELDS) and fields[0].isdigit():
-            clock, most, bits, temperature, utilization = fields[3:]
-            numbers = [number_or_none(field) for field in (clock, most, temperature, utilization)]
-            found.append(
-                GpuState(
-                    int(fields[0]),
-                    fields[1],
-                    fields[2],
-                    numbers[0],
-                    numbers[1],
-                    hex_or_zero(bits),
-                    *numbers[2:],
-                )
+            index, name, driver, clock, most, bits, temperature, utilization, uuid = fields
+            state = GpuState(
+                index=int(index),
+                name=name,
+                driver=driver,
+                clock_mhz=number_or_none(clock),
+                max_clock_mhz=number_or_none(most),
+                throttle_bits=hex_or_zero(bits),
+                temperature_c=number_or_none(temperature),
+                utilization_pct=number_or_none(utilization),
+                uuid=uuid,
             )
+            found.append(state)
     return tuple(found)
 
 

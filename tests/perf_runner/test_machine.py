@@ -10,12 +10,14 @@ from perf_runner.machine import (
     machine_notes,
     memory_gb,
     noise_probe_pct,
+    parse_gpu_users,
     parse_gpus,
+    visible_gpus,
 )
 
-QUIET = "0, NVIDIA H200, 570.133.20, 1980, 1980, 0x0000000000000000, 41, 97\n"
-HOT = "1, NVIDIA H200, 570.133.20, 1200, 1980, 0x0000000000000060, 88, 99\n"
-IDLE = "2, NVIDIA H200, 570.133.20, 345, 1980, 0x0000000000000001, 30, 0\n"
+QUIET = "0, NVIDIA H200, 570.133.20, 1980, 1980, 0x0000000000000000, 41, 97, GPU-aaaa\n"
+HOT = "1, NVIDIA H200, 570.133.20, 1200, 1980, 0x0000000000000060, 88, 99, GPU-bbbb\n"
+IDLE = "2, NVIDIA H200, 570.133.20, 345, 1980, 0x0000000000000001, 30, 0, GPU-cccc\n"
 
 
 def test_the_fingerprint_of_this_host_is_whole():
@@ -54,8 +56,32 @@ def test_a_host_without_a_working_driver_has_no_gpus(text):
 
 
 def test_fields_that_a_gpu_does_not_report_are_none():
-    (gpu,) = parse_gpus("0, Tesla T4, 535.1, [N/A], [N/A], [Not Supported], 50, [N/A]\n")
+    (gpu,) = parse_gpus("0, Tesla T4, 535.1, [N/A], [N/A], [Not Supported], 50, [N/A], GPU-d\n")
     assert (gpu.clock_mhz, gpu.throttle_bits, gpu.temperature_c) == (None, 0, 50)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (None, [0, 1, 2]),
+        ("1", [1]),
+        ("2,0", [0, 2]),
+        ("GPU-bb", [1]),
+        ("", []),
+        ("7", []),
+        ("MIG-4711", [0, 1, 2]),
+    ],
+)
+def test_only_the_gpus_that_the_worker_may_use_are_watched(named, expected):
+    found = visible_gpus(parse_gpus(QUIET + HOT + IDLE), named)
+    assert [gpu.index for gpu in found] == expected
+
+
+def test_processes_are_told_by_the_gpu_they_use():
+    assert parse_gpu_users("4711, GPU-aaaa\n12, GPU-bbbb\n\nnonsense\n") == (
+        (4711, "GPU-aaaa"),
+        (12, "GPU-bbbb"),
+    )
 
 
 def test_a_busy_host_and_a_saving_governor_are_said():
