@@ -131,7 +131,8 @@ def problem(details: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
     path = tuple(details["loc"])
     key = ".".join(str(part) for part in path)
     if details["type"] != "extra_forbidden":
-        says = details["msg"].removeprefix("Value error, ")
+        says = details["msg"].removeprefix("Value error, ").replace("Tuple should", "List should")
+        says = says.removesuffix(" after validation, not 0")
         return Problem(line_of(path, lines), key, says[:1].lower() + says[1:])
     near = difflib.get_close_matches(str(path[-1]), fields_at(path[:-1]), n=1, cutoff=0.6)
     return Problem(line_of(path, lines), key, "no such key", near[0] if near else None)

@@ -79,6 +79,8 @@ def experiment(config: PerfConfig, cases: Sequence[str], arms: Arms, target: Tar
         "time_budget_s": config.time_budget_s,
         "alpha": config.alpha,
         "max_blocks": config.max_blocks,
+        # A maintainer's word about this very head covers its changed lock file; a path rule does not.
+        "allow_changed_lock": by != BY_PATHS,
     }
     what = digest([sorted(cases), arms.listed()])[:16]
     key = f"experiment:{target.repo_id}:{target.number}:{target.head_sha}:{what}"

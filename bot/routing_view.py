@@ -5,7 +5,8 @@ from typing import Literal
 
 from bot.facts import PullFacts
 from bot.gathering import Look
-from routing.models import ChangedFile, LinkedIssue, PullRequest
+from routing.models import ChangedFile, Level, LinkedIssue, PullRequest
+from routing.priority import priority_label
 
 CiState = Literal["red", "green", "pending"]
 
@@ -22,7 +23,7 @@ def routing_pull(look: Look, approved_by: Sequence[str] = (), ci: CiState | None
         title=facts.title,
         body=facts.body,
         draft=facts.draft,
-        labels=facts.labels,
+        labels=people_labels(look),
         created_at=facts.created_at,
         updated_at=facts.updated_at,
         commits=facts.commits,
@@ -49,6 +50,14 @@ def routing_pull(look: Look, approved_by: Sequence[str] = (), ci: CiState | None
         base=facts.base_ref,
         waiting_on=waiting_on(facts),
     )
+
+
+def people_labels(look: Look) -> tuple[str, ...]:
+    """Return the labels that people set: those that we keep in sync would confirm themselves."""
+    if not look.config.priority.sync_labels:
+        return look.facts.labels
+    ours = {priority_label(level).casefold() for level in Level}
+    return tuple(label for label in look.facts.labels if label.casefold() not in ours)
 
 
 def waiting_on(facts: PullFacts) -> Literal["author", "reviewers"] | None:

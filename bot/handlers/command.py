@@ -12,7 +12,7 @@ from bot.commands import VERBS, Command, Said
 from bot.comments import answer, help_text, misunderstanding, refusal
 from bot.dispatch import Handler, JobSpec
 from bot.facts import CommentView
-from bot.gathering import look_at
+from bot.gathering import Look, look_at
 from bot.github import RepoClient
 from bot.handlers.commands import ANSWERS
 from bot.handlers.commands.bench import split_revision
@@ -46,7 +46,7 @@ def gather(spec: JobSpec, clients: Clients) -> CommandFacts | None:
     if spoken is None or spoken.by_bot or spoken.view.ours:
         return None
     look = look_at(spec, clients, KINDS)
-    if look is None:
+    if look is None or is_known_bot(spoken.view.author, look):
         return None
     done = commands_done(spec, int(number), clients)
     own = (*look.own_bodies, help_text(look.frame))
@@ -80,6 +80,12 @@ def read_comment(client: RepoClient, kind: str, pull: int, comment_id: int) -> S
     stamped = {**item, "created_at": item.get("created_at") or item.get("submitted_at")}
     by_bot = (item.get("user") or {}).get("type") == "Bot" or bool(item.get("performed_via_github_app"))
     return Spoken(comment_view(stamped, client.who.login), by_bot)
+
+
+def is_known_bot(login: str, look: Look) -> bool:
+    """Say whether the repository lists a plain account as a robot: it gives no commands."""
+    bots = {name.casefold().removeprefix("@") for name in look.config.routing.bots}
+    return login.casefold() in bots
 
 
 def commands_done(spec: JobSpec, comment_id: int, clients: Clients) -> tuple[str, ...]:

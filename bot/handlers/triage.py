@@ -11,11 +11,15 @@ from bot.gathering import Look, look_at
 from bot.ownership import read_ownership
 from bot.routing_view import CiState, routing_pull
 from routing.models import Level, Module, Priority
-from routing.priority import prioritize
+from routing.priority import LARGEST, SIZES, prioritize, priority_label, size_label
 from routing.route import route
 
-CI_STATES: dict[str, CiState] = {"regression": "red", "unknown": "red", "unrelated": "red", "green": "green"}
-LABEL_PREFIX = "priority: "
+CI_STATES: dict[str, CiState] = {
+    "regression": "red",
+    "unknown": "red",
+    "green": "green",
+    "pending": "pending",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,19 @@ def priority_of(facts: TriageFacts, now: datetime) -> Priority:
 
 
 def labels(facts: TriageFacts, found: Priority) -> list[Action]:
-    """Return the label that keeps the priority in sight, where the repository asked for it."""
-    if not facts.look.config.priority.sync_labels:
+    """Return the labels that keep priority and size in sight, where the repository asked for them."""
+    config = facts.look.config.priority
+    wanted: list[str] = []
+    ours: list[str] = []
+    if config.sync_labels:
+        wanted.append(priority_label(found.level))
+        ours += [priority_label(level) for level in Level]
+    if config.size_labels:
+        wanted.append(size_label(routing_pull(facts.look), config))
+        ours += [f"size/{name}" for name in (*(name for _, name in SIZES), LARGEST)]
+    if not ours:
         return []
-    others = tuple(LABEL_PREFIX + level.value for level in Level if level is not found.level)
-    return [SetLabels(add=(LABEL_PREFIX + found.level.value,), remove=others)]
+    return [SetLabels(tuple(wanted), tuple(name for name in ours if name not in wanted))]
 
 
 HANDLER = Handler("triage", gather, decide, lambda facts: facts.look.target)
