@@ -108,15 +108,15 @@ def accept(
     from perf_runner.reading import read_text
 
     with usage_errors():
-        found = {name: judge(evidence) for name, evidence in read_evidence(read_text(result), result)}
-    accepted = all(one.accepted for one in found.values())
+        found = [(name, judge(evidence)) for name, evidence in read_evidence(read_text(result), result)]
+    accepted = all(one.accepted for _, one in found)
     if json_ and len(found) == 1:
-        print_document(next(iter(found.values())))
+        print_document(found[0][1])
     elif json_:
-        results = [{"name": name, **one.model_dump()} for name, one in found.items()]
+        results = [{"name": name, **one.model_dump()} for name, one in found]
         print_document({"accepted": accepted, "results": results})
     else:
-        for name, one in found.items():
+        for name, one in found:
             say(f"{name}: {'accepted' if one.accepted else 'not accepted'}")
             for check in one.checks:
                 say(f"  {'ok' if check.passed else 'missing'}  {check.check}: {check.says}")

@@ -8,6 +8,7 @@ from typing import Any, Never
 
 RESULT_LIMIT_MB = 32
 STDIN = "-"
+LONGEST_INT = 100
 
 
 class InputError(ValueError):
@@ -40,7 +41,7 @@ def parse_json(text: str, where: str) -> Any:
     if not text.strip():
         raise InputError(f"{where}: empty")
     try:
-        return json.loads(text, parse_constant=refuse_constant, parse_float=finite_float)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=finite_float, parse_int=sane_int)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     except json.JSONDecodeError as error:
@@ -56,3 +57,10 @@ def finite_float(text: str) -> float:
     if not math.isfinite(value):
         raise InputError(f"holds {text[:20]}, which is too large for a number")
     return value
+
+
+def sane_int(text: str) -> int:
+    """Return the whole number; InputError where it has more digits than any count or time."""
+    if len(text) > LONGEST_INT:
+        raise InputError(f"holds a whole number of {len(text)} digits")
+    return int(text)
