@@ -6,6 +6,7 @@ from functools import partial
 from types import FrameType
 
 from celery import signals
+from celery.utils.log import get_multiprocessing_logger
 
 from bot import runs
 from bot.celery_app import Bell, broker_name, make_celery, make_lane
@@ -42,7 +43,10 @@ def work(settings: Settings, concurrency: int, run: Run | None = None) -> int:
 
 
 def keep_logs(**_: object) -> None:
-    """Leave the logs alone."""
+    """Leave the logs alone; only the pool's own logger must be told to pass its lines on."""
+    pool_logger = get_multiprocessing_logger()
+    if pool_logger is not None:
+        pool_logger.propagate = True
 
 
 def sweep_forever(settings: Settings) -> None:

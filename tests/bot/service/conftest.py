@@ -36,6 +36,18 @@ def make_world(tmp_path: Path, redis: RedisChild) -> Iterator[Callable[..., Worl
         world.close()
 
 
+@pytest.fixture(scope="session")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A service that runs for all tests which kill nothing; each speaks of pull requests of its own."""
+    folder = tmp_path_factory.mktemp("standing")
+    with RedisChild() as own_redis:
+        made = World(folder, own_redis, f"sqlite:///{folder / 'prgate.db'}")
+        made.start_web()
+        made.start_worker(3)
+        yield made
+        made.close()
+
+
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()

@@ -60,11 +60,11 @@ def note(what: str, spec: JobSpec) -> None:
 
 
 def run(spec: JobSpec, clients: "Clients") -> None:
-    """Do a job as its subject says: `fail` fails, `later` waits once, `refuse` tells a person."""
+    """Do a job as its subject says: `slow` sleeps, `fail` fails, `later` waits once, `refuse` speaks."""
     if spec.verb == "expand":
         return
     note("start", spec)
-    time.sleep(float(os.environ.get("DUMMY_SECONDS", "0")))
+    time.sleep(float(os.environ.get("DUMMY_SECONDS", "0.4" if spec.subject.startswith("slow") else "0")))
     flag = Path(os.environ["DUMMY_EFFECTS"]).with_name(f"flag-{spec.verb}-{spec.number}")
     if spec.subject == "fail" and not flag.exists():
         raise RuntimeError("this job always fails")

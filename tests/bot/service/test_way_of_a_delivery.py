@@ -1,6 +1,7 @@
 """A delivery's way through real processes: accepted once, done once, whatever is killed meanwhile."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -22,73 +23,72 @@ def opened(number: int, subject: str = "") -> dict[str, object]:
     return {"action": "opened", "number": number, "subject": subject}
 
 
-def test_a_signed_delivery_becomes_jobs_that_a_worker_does(world: World) -> None:
-    world.start_web()
-    world.start_worker()
-    answer = world.post("pull_request", opened(7), guid="guid-1")
+def test_a_signed_delivery_becomes_jobs_that_a_worker_does(standing: World) -> None:
+    answer = standing.post("pull_request", opened(101), guid="guid-1")
     assert (answer.status_code, answer.json()["outcome"]) == (202, "new")
-    wait_until(lambda: world.all_ended(2), what=world.log("worker")[-3000:])
-    assert [effect["verb"] for effect in world.effects("end")] == ["route", "ci"]
-    assert world.deliveries() == {"guid-1": "done"}
+    wait_until(lambda: standing.all_ended(2, 101), what=standing.log("worker")[-3000:])
+    assert [effect["verb"] for effect in standing.effects("end", 101)] == ["route", "ci"]
+    assert standing.state_of("guid-1") == "done"
 
 
-def test_a_redelivery_of_a_done_one_does_nothing_and_of_a_failed_one_runs_again(world: World) -> None:
-    world.start_web()
-    world.start_worker()
-    assert world.post("pull_request", opened(1), guid="fine").status_code == 202
-    assert world.post("pull_request", opened(2, "fail"), guid="broken").status_code == 202
-    wait_until(lambda: world.all_ended(4), what=world.log("worker")[-3000:])
-    assert world.deliveries() == {"fine": "done", "broken": "failed"}
-    assert Counter(effect["number"] for effect in world.effects("start")) == {1: 2, 2: 6}
-    assert "incident" in (world.jobs()[-1].error or "")
+def test_a_redelivery_of_a_done_one_does_nothing_and_of_a_failed_one_runs_again(standing: World) -> None:
+    assert standing.post("pull_request", opened(102), guid="fine").status_code == 202
+    assert standing.post("pull_request", opened(103, "fail"), guid="broken").status_code == 202
+    wait_until(lambda: standing.all_ended(2, 102) and standing.all_ended(2, 103))
+    assert (standing.state_of("fine"), standing.state_of("broken")) == ("done", "failed")
+    assert (len(standing.effects("start", 102)), len(standing.effects("start", 103))) == (2, 6)
+    assert "incident" in (standing.jobs(103)[-1].error or "")
 
     for verb in ("route", "ci"):
-        (world.folder / f"flag-{verb}-2").touch()  # whatever was wrong is put right
-    assert world.post("pull_request", opened(1), guid="fine").json()["outcome"] == "repeated"
-    assert world.post("pull_request", opened(2, "fail"), guid="broken").json()["outcome"] == "revived"
-    wait_until(lambda: world.deliveries()["broken"] == "done", what=world.log("worker")[-3000:])
-    assert Counter(effect["number"] for effect in world.effects("end")) == {1: 2, 2: 2}
+        (standing.folder / f"flag-{verb}-103").touch()  # whatever was wrong is put right
+    assert standing.post("pull_request", opened(102), guid="fine").json()["outcome"] == "repeated"
+    assert standing.post("pull_request", opened(103, "fail"), guid="broken").json()["outcome"] == "revived"
+    wait_until(lambda: standing.state_of("broken") == "done", what=standing.log("worker")[-3000:])
+    assert (len(standing.effects("end", 102)), len(standing.effects("end", 103))) == (2, 2)
 
 
-def test_a_wait_costs_no_attempt_and_a_persons_mistake_is_no_failure(world: World) -> None:
-    world.start_web()
-    world.start_worker()
-    world.post("pull_request", opened(1, "later"))
-    world.post("issue_comment", {"action": "created", "number": 2, "subject": "refuse"})
-    wait_until(lambda: world.all_ended(3), what=world.log("worker")[-3000:])
-    by_verb = {job.verb: job for job in world.jobs()}
-    assert {job.state for job in world.jobs()} == {JobState.DONE}
-    assert by_verb["route"].attempts == 1
-    assert "please add a description" in (by_verb["command"].error or "")
+def test_a_wait_costs_no_attempt_and_a_persons_mistake_is_no_failure(standing: World) -> None:
+    standing.post("pull_request", opened(104, "later"))
+    standing.post("issue_comment", {"action": "created", "number": 105, "subject": "refuse"})
+    wait_until(lambda: standing.all_ended(2, 104) and standing.all_ended(1, 105))
+    assert [(job.state, job.attempts) for job in standing.jobs(104)] == [(JobState.DONE, 1)] * 2
+    (command,) = standing.jobs(105)
+    assert (command.state, "please add a description" in (command.error or "")) == (JobState.DONE, True)
 
 
-def test_events_during_a_run_queue_exactly_one_more_look(make_world: Callable[..., World]) -> None:
-    world = make_world(DUMMY_SECONDS="0.6")
-    world.start_web()
-    world.start_worker(2)
-    world.post("pull_request", opened(3))
-    wait_until(lambda: world.effects("start"))
-    for _ in range(10):
-        world.post("pull_request", opened(3))
-    wait_until(lambda: world.all_ended(3) and len(world.effects("end")) >= 3)
-    time.sleep(0.5)
-    assert Counter(effect["verb"] for effect in world.effects("end"))["route"] == 2
-    assert len(set(world.deliveries())) == 11
-    assert set(world.deliveries().values()) == {"done"}
+def test_events_during_a_run_queue_exactly_one_more_look(standing: World) -> None:
+    standing.post("pull_request", opened(106, "slow"), guid="burst-0")
+    wait_until(lambda: standing.effects("start", 106))
+    for n in range(1, 11):
+        standing.post("pull_request", opened(106, "slow"), guid=f"burst-{n}")
+    wait_until(lambda: standing.all_ended(3, 106))
+    time.sleep(0.3)
+    assert Counter(effect["verb"] for effect in standing.effects("end", 106))["route"] == 2
+    assert {standing.state_of(f"burst-{n}") for n in range(11)} == {"done"}
 
 
-def test_jobs_of_one_pull_request_never_overlap_though_workers_are_many(
-    make_world: Callable[..., World],
-) -> None:
-    world = make_world(DUMMY_SECONDS="0.05")
-    world.start_web()
-    world.start_worker(4)
+def test_jobs_of_one_pull_request_never_overlap_though_workers_are_many(standing: World) -> None:
     for n in range(12):
-        world.post("issue_comment", {"action": "created", "number": n % 2, "subject": f"comment-{n}"})
-    wait_until(lambda: world.all_ended(12), what=world.log("worker")[-3000:])
-    for number in (0, 1):
-        lines = [line["what"] for line in world.effects() if line["number"] == number]
-        assert lines == ["start", "end"] * 6
+        number = 107 + n % 2
+        standing.post("issue_comment", {"action": "created", "number": number, "subject": f"comment-{n}"})
+    wait_until(lambda: standing.all_ended(6, 107) and standing.all_ended(6, 108))
+    for number in (107, 108):
+        assert [line["what"] for line in standing.effects(number=number)] == ["start", "end"] * 6
+
+
+def test_no_secret_is_in_any_log_line(standing: World) -> None:
+    standing.post("pull_request", opened(109, "fail"))
+    wait_until(lambda: standing.all_ended(2, 109))
+    written = standing.log("web") + standing.log("worker")
+    assert "job failed" in written
+    told = standing.environment
+    secrets = [
+        value for name, value in told.items() if name.endswith(("SECRET", "SECRETS", "KEY", "KEYS", "TOKEN"))
+    ]
+    assert len(secrets) == 5
+    assert [part for value in secrets for part in value.split(",") if part in written] == []
+    for line in written.splitlines():
+        json.loads(line)
 
 
 def test_a_killed_worker_loses_nothing_and_its_job_is_done_by_another(
@@ -212,22 +212,3 @@ def test_sigterm_lets_the_work_in_hand_finish(make_world: Callable[..., World], 
         assert world.jobs()[0].state is JobState.DONE
     else:
         assert "service stopped" in world.log("web")
-
-
-def test_no_secret_is_in_any_log_line(make_world: Callable[..., World]) -> None:
-    world = make_world(LOG_LEVEL="DEBUG")
-    world.start_web()
-    world.start_worker()
-    world.post("pull_request", opened(1, "fail"))
-    wait_until(lambda: world.all_ended(2), what=world.log("worker")[-3000:])
-    written = world.log("web") + world.log("worker")
-    assert "job failed" in written
-    secrets = [
-        value
-        for name, value in world.environment.items()
-        if "SECRET" in name or "KEY" in name or "TOKEN" in name
-    ]
-    assert len(secrets) >= 5
-    for value in secrets:
-        for part in value.split(","):
-            assert part not in written

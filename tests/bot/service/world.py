@@ -130,11 +130,12 @@ class World:
         }
         return self.http.post("/webhooks/github", content=body, headers=headers)
 
-    def effects(self, what: str | None = None) -> list[dict[str, Any]]:
+    def effects(self, what: str | None = None, number: int | None = None) -> list[dict[str, Any]]:
+        """Return what the jobs noted, in order."""
         if not self.effects_file.exists():
             return []
         lines = [json.loads(line) for line in self.effects_file.read_text().splitlines()]
-        return [line for line in lines if what is None or line["what"] == what]
+        return [line for line in lines if what in (None, line["what"]) and number in (None, line["number"])]
 
     def log(self, name: str) -> str:
         path = self.folder / f"{name}.log"
@@ -144,19 +145,25 @@ class World:
         with self.sessions() as session:
             return session.scalar(select(func.count()).select_from(table)) or 0
 
-    def jobs(self) -> list[Job]:
+    def jobs(self, number: int | None = None) -> list[Job]:
+        """Return the jobs about pull requests (the regular look at all of them comes and goes by itself)."""
+        asked = select(Job).where(Job.number.is_not(None) if number is None else Job.number == number)
         with self.sessions() as session:
-            # The regular look at all open pull requests comes and goes by itself.
-            return list(session.scalars(select(Job).where(Job.subject != "open").order_by(Job.id)))
+            return list(session.scalars(asked.order_by(Job.id)))
+
+    def state_of(self, guid: str) -> str | None:
+        with self.sessions() as session:
+            row = session.get(Delivery, guid)
+        return row.state.value if row else None
 
     def deliveries(self) -> dict[str, str]:
         with self.sessions() as session:
             return {row.guid: row.state.value for row in session.scalars(select(Delivery))}
 
-    def all_ended(self, number: int) -> bool:
+    def all_ended(self, jobs: int, number: int | None = None) -> bool:
         ended = (JobState.DONE, JobState.DEAD)
-        rows = self.jobs()
-        return len(rows) >= number and all(job.state in ended for job in rows)
+        rows = self.jobs(number)
+        return len(rows) >= jobs and all(job.state in ended for job in rows)
 
     def close(self) -> None:
         for process in self.processes:
