@@ -42,8 +42,7 @@ def owners_command(
     """Say who owns each path; with --report, how well a tree is owned."""
     from routing.requests import InputError, clean_path, read_paths
 
-    if codeowners == "-" and paths_file == "-":
-        raise typer.BadParameter("stdin can be read once only: give --codeowners or --paths a file")
+    refuse_two_stdins(codeowners, paths_file)
     try:
         wanted = [clean_path(path) for path in paths or []] + (read_paths(paths_file) if paths_file else [])
         if report:
@@ -52,6 +51,12 @@ def owners_command(
             show_owners(codeowners, wanted, json_output)
     except InputError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def refuse_two_stdins(one: str | None, other: str | None) -> None:
+    """Refuse `-` for two inputs of one command."""
+    if one == other == "-":
+        raise typer.BadParameter("stdin can be read once only: give one of the two inputs a file")
 
 
 def show_owners(codeowners: str | None, paths: list[str], json_output: bool) -> None:
@@ -169,6 +174,7 @@ def route_command(request: str = REQUEST, config: str = CONFIG, json_output: boo
     from routing.requests import InputError, read_config, read_ownership, read_request, root_of
     from routing.route import route
 
+    refuse_two_stdins(request, config)
     try:
         asked = read_request(request)
         root = root_of(asked, request)
@@ -217,6 +223,7 @@ def priority_command(
     from routing.requests import InputError, read_config, read_ownership, read_request, root_of
     from routing.route import route
 
+    refuse_two_stdins(request, config)
     try:
         asked = read_request(request)
         root = root_of(asked, request)

@@ -49,7 +49,7 @@ def split_page(text: str) -> str | None:
 
 
 def read_front_matter(text: str) -> Mapping[str, Any] | None:
-    """Return the fields (texts, lists, mappings), None where there is no front matter, or FrontMatterError."""
+    """Return the fields (texts, lists, mappings), None where there are none; or FrontMatterError."""
     front = split_page(text[: MAX_CHARACTERS + 1])
     if front is None:
         return None

@@ -98,7 +98,7 @@ def sort_files(touched: Sequence[Touch], ownership: Ownership) -> Sorting:
     unowned = [touch.path for touch in rest if not place(touch, ownership, groups, has_module)]
     for group in groups.values():
         note_lines(group, ownership)
-    heaviest = sorted(groups.values(), key=lambda group: (-group.weight, group.key))
+    heaviest = sorted(groups.values(), key=lambda group: (-group.weight, group.page is None, group.key))
     return Sorting(tuple(heaviest), tuple(unowned), tuple(overlaps))
 
 

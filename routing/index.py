@@ -116,11 +116,12 @@ def with_deep(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 class Index:
-    """All patterns of a file, in order. `add_*` come first, then `find`."""
+    """All patterns of a file, in order. `add` and `add_plain` come first, then `find`."""
 
-    __slots__ = ("below", "everything", "files", "folders", "reached", "roots")
+    __slots__ = ("below", "everything", "files", "folders", "max_folders", "reached", "roots")
 
-    def __init__(self) -> None:
+    def __init__(self, max_folders: int = MAX_FOLDERS) -> None:
+        self.max_folders = max_folders
         self.everything = 0
         self.below: dict[str, int] = {}
         self.files: dict[str, dict[str, int]] = {}
@@ -178,7 +179,7 @@ class Index:
         """Work out and keep what files of a folder are looked up in."""
         if len(folder) > MAX_PATH:
             return 0, None, ()
-        if len(self.folders) >= MAX_FOLDERS or len(self.reached) >= MAX_FOLDERS:
+        if len(self.folders) >= self.max_folders or len(self.reached) >= self.max_folders:
             self.folders.clear()
             self.reached.clear()
         reached = self.reach(folder)

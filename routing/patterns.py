@@ -34,11 +34,19 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a segment without stars: plain text, or an expression of fixed width where it holds `?`."""
+    """A piece of a segment without stars: plain text, or an expression of fixed width where it holds `?`.
+
+    `sample` is a text that an expression fits.
+    """
 
     text: str | None
     width: int
     expression: re.Pattern[str] | None = None
+    sample: str = ""
+
+    def example(self) -> str:
+        """Return a text that the part fits."""
+        return self.sample if self.text is None else self.text
 
     def fits(self, name: str, start: int, end: int) -> bool:
         """Say whether the part fits exactly between two positions."""
@@ -156,7 +164,7 @@ def segment_matches(segment: Segment, name: str) -> bool:
 
 
 def compile_pattern(text: str, rooted: bool = False) -> Pattern:
-    """Return the compiled pattern; `rooted`: a plain name lies at the root. PatternError if it has no meaning."""
+    """Return the compiled pattern; `rooted`: a plain name lies at the root. PatternError if meaningless."""
     if "***" in text:
         raise PatternError("three stars in a row mean nothing")
     names = split_segments(text)
@@ -232,4 +240,5 @@ def compile_part(part: Sequence[tuple[str, bool]]) -> Part:
     if not any(is_wild for _, is_wild in part):
         return Part("".join(character for character, _ in part), len(part))
     expression = "".join("." if is_wild else re.escape(character) for character, is_wild in part)
-    return Part(None, len(part), re.compile(expression, re.DOTALL))
+    sample = "".join("_" if is_wild else character for character, is_wild in part)
+    return Part(None, len(part), re.compile(expression, re.DOTALL), sample)

@@ -13,7 +13,8 @@ from routing.models import Level, Module, Priority, PullRequest, Reason, in_utc
 from routing.paths import name_set
 
 SEPARATORS = re.compile(r"[\s\-_:/.]+")
-FIX_WORDS = frozenset({"bugfix", "bug", "fix", "fixes", "hotfix"})
+FIX_TAGS = frozenset({"bugfix", "bug", "fix", "fixes", "hotfix"})
+FIX_START = re.compile(r"(?:bug[ -]?fix|fix|fixes|hotfix)\b")
 REGRESSION = re.compile(r"\b(?:regression|regressed|revert|reverts)\b", re.IGNORECASE)
 NEW_AUTHORS = frozenset({"FIRST_TIME_CONTRIBUTOR", "FIRST_TIMER"})
 SIZES = ((10, "XS"), (30, "S"), (100, "M"), (500, "L"), (1000, "XL"))
@@ -138,9 +139,7 @@ def mends_main(pr: PullRequest) -> bool:
 def is_fix(title: str) -> bool:
     """Say whether a title begins as a bugfix does: `[Bugfix]` among its tags, or `fix:`."""
     tags, rest = title_parts(title)
-    return (
-        not tags.isdisjoint(FIX_WORDS) or SEPARATORS.split(rest.lower().lstrip(), maxsplit=1)[0] in FIX_WORDS
-    )
+    return not tags.isdisjoint(FIX_TAGS) or FIX_START.match(rest.lower()) is not None
 
 
 def is_regression(title: str) -> bool:

@@ -159,7 +159,7 @@ def example(glob: PathGlob) -> str:
 def example_name(segment: Segment) -> str:
     """Return a name that one segment fits."""
     if isinstance(segment, Glob):
-        return "".join(part.text if part.text is not None else "_" * part.width for part in segment.parts)
+        return "".join(part.example() for part in segment.parts)
     return segment if isinstance(segment, str) else "_"
 
 

@@ -89,9 +89,9 @@ def validate(model: type[M], data: Any, name: str) -> M:
 
 
 def root_of(request: Request, name: str) -> Path:
-    """Return the request's tree, relative to here or else to its file. InputError if it is no folder."""
+    """Return the request's tree, relative to its file or else to here. InputError if it is no folder."""
     beside = Path.cwd() if name == "-" else Path(name).resolve().parent
-    for root in (Path(request.root), beside / request.root):
+    for root in (beside / request.root, Path(request.root)):
         if "\0" not in request.root and root.is_dir():
             return root
     raise InputError(
