@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help run test check format docs bench release clean
+.PHONY: help run test check format docs release clean
 
 help: ## Say what there is.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -31,6 +31,10 @@ check: $(VENV)/.installed-dev ## Lint, types and import contracts.
 format: $(VENV)/.installed-dev ## Format the code.
 	@$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs: $(VENV)/.installed-dev ## Write the reference from the code.
+	@$(VENV)/bin/python -m bot.reference > deploy/docs/reference.md.new
+	mv deploy/docs/reference.md.new deploy/docs/reference.md
 
 release: $(VENV)/.installed-dev ## Build the wheel and tag the version of pyproject.toml.
 	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
