@@ -32,7 +32,7 @@ class LaneSettings:
     poll_s: float = DEFAULT_POLL_S
     work_folder: Path | None = None
     allow_unsandboxed: bool = False
-    key_prefix: str = ""
+    broker_prefix: str = ""
 
 
 def settings_from(environment: Mapping[str, str]) -> LaneSettings:
@@ -46,11 +46,11 @@ def settings_from(environment: Mapping[str, str]) -> LaneSettings:
         service_url=environment["PRGATE_SERVICE_URL"].rstrip("/"),
         lane_key=environment["PRGATE_LANE_KEY"],
         queues=tuple(queue.strip() for queue in queues.split(",") if queue.strip()),
-        broker_url=environment.get("PRGATE_BROKER_URL") or None,
+        broker_url=environment.get("PRGATE_LANE_BROKER_URL") or environment.get("PRGATE_BROKER_URL") or None,
         poll_s=seconds(environment, "PRGATE_LANE_POLL_S", DEFAULT_POLL_S),
         work_folder=Path(folder) if folder else None,
         allow_unsandboxed=environment.get("PRGATE_ALLOW_UNSANDBOXED", "").lower() in TRUE_WORDS,
-        key_prefix=environment.get("PRGATE_LANE_KEY_PREFIX", ""),
+        broker_prefix=environment.get("PRGATE_LANE_BROKER_PREFIX", ""),
     )
     if not settings.service_url.startswith(("http://", "https://")):
         raise SettingsError("PRGATE_SERVICE_URL must begin with http:// or https://")

@@ -6,6 +6,7 @@ It holds no database password and no GitHub token: a lane key to ask with, and p
 import contextlib
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -16,6 +17,7 @@ from perf_runner.errands import Errand
 from perf_runner.machine import fingerprint
 from perf_runner.models import Machine
 from perf_runner.protocol import RUN_TASK, Offer
+from perf_runner.sandbox import SandboxUnavailableError, find_sandbox
 from perf_runner.settings import LaneSettings
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("prgate.runner")
 # A doorbell is held while its run goes on; longer than any run may take, or Redis would ring it twice.
 VISIBILITY_TIMEOUT_S = 24 * 3600
+INFRASTRUCTURE = 3
 
 
 class Lane:
@@ -107,6 +110,9 @@ class Lane:
 
 def run(settings: LaneSettings) -> None:
     """Work until SIGTERM or SIGINT: by the broker's doorbell and by asking; by asking alone without one."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    require_sandbox(settings)
     lane = Lane(settings)
     if settings.broker_url is None:
         stop_on_signals(lane)
@@ -117,6 +123,17 @@ def run(settings: LaneSettings) -> None:
     ring_with_celery(lane)
     lane.stop()
     asking.join()
+
+
+def require_sandbox(settings: LaneSettings) -> None:
+    """Return where untrusted code can be confined, or need not be; else say why not and exit with code 3."""
+    try:
+        find_sandbox()
+    except SandboxUnavailableError as error:
+        if not settings.allow_unsandboxed:
+            print(f"prgate: this host cannot confine untrusted code: {error}", file=sys.stderr)
+            raise SystemExit(INFRASTRUCTURE) from None
+        log.warning("WITHOUT A SANDBOX, as PRGATE_ALLOW_UNSANDBOXED asks: %s", error)
 
 
 def stop_on_signals(lane: Lane) -> None:
@@ -134,7 +151,7 @@ def ring_with_celery(lane: Lane) -> None:
     from celery.signals import worker_shutting_down
 
     assert lane.settings.broker_url is not None
-    app = celery_app(lane.settings.broker_url, lane.settings.key_prefix)
+    app = celery_app(lane.settings.broker_url, lane.settings.broker_prefix)
 
     @app.task(name=RUN_TASK)
     def ring(run_id: str, token: str) -> bool:
@@ -158,7 +175,7 @@ def ring_with_celery(lane: Lane) -> None:
     worker.start()
 
 
-def celery_app(broker_url: str, key_prefix: str = "") -> "Celery":
+def celery_app(broker_url: str, broker_prefix: str = "") -> "Celery":
     """Return the lane's Celery application; the service publishes with the same settings.
 
     Late acknowledgement and prefetch 1: a waiting doorbell stays free for another worker.
@@ -177,7 +194,7 @@ def celery_app(broker_url: str, key_prefix: str = "") -> "Celery":
         worker_send_task_events=False,
         broker_transport_options={
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "global_keyprefix": key_prefix,
+            "global_keyprefix": broker_prefix,
         },
     )
     return app
