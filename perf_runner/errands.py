@@ -123,6 +123,8 @@ class Errand:
 
     @contextlib.contextmanager
     def _workspace(self, sandbox: Sandbox | None) -> Iterator[Workspace]:
+        if self.settings.work_folder is not None:
+            self.settings.work_folder.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="prgate-run-", dir=self.settings.work_folder))
         try:
             bundle = folder / "source.bundle"
