@@ -50,7 +50,9 @@ def finish(sessions: Sequence[Session], extra: Sequence[Failure], lines: Sequenc
     killed = not any(session.ended for session in sessions)
     faults = fault_failures(lines) if killed or not failures else []
     number = sum(
-        session.counts.get("failed", 0) + session.counts.get("error", 0) for session in sessions if session.ended
+        session.counts.get("failed", 0) + session.counts.get("error", 0)
+        for session in sessions
+        if session.ended
     )
     failed = {failure.key for failure in failures}
     passed = {
@@ -188,8 +190,8 @@ def session_failures(session: Session) -> list[Failure]:
 def take_section(waiting: list[Section], name: str, error: bool) -> Section | None:
     """Take the section of a test: same tail of the name, and the same file where several share the tail."""
     path, _, tail = name.partition("::")
-    dotted = tail.replace("::", ".") if "[" not in tail else tail.partition("[")[0].replace("::", ".") + tail[tail.index("[") :]
-    title = dotted or path
+    head, bracket, rest = tail.partition("[")
+    title = head.replace("::", ".") + bracket + rest or path
     fitting = [section for section in waiting if section.title == title]
     fitting = [section for section in fitting if section.error == error] or fitting
     in_file = [section for section in fitting if any(same_file(seen, path) for seen in section.paths)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bot.ci.clean import strip_process
 from bot.ci.failures import cut, merge_paths
 from bot.ci.parsers import tracebacks
-from bot.ci.signature import Signature
+from bot.ci.signature import Signature, is_generic
 
 CAPTURED = re.compile(r"^-+ Captured (?:stdout|stderr|log)(?: (?:call|setup|teardown))? -+$")
 E_LINE = re.compile(r"^E(?: {3,}(.*)|\s*)$")
@@ -106,8 +106,18 @@ def raised_at_the_end(own: Sequence[str]) -> tuple[str | None, str, str]:
         exception, message = crash, block[0]
     if exception is None and message.startswith("assert "):
         exception = "AssertionError"
-    rest = [line for line in block[1:] if line.strip() and not line.lstrip().startswith(("+  where", "+ where"))]
-    return exception, cut(message), cut(" / ".join(line.strip() for line in rest[:DETAIL_LINES]))
+    rest = [
+        line for line in block[1:] if line.strip() and not line.lstrip().startswith(("+  where", "+ where"))
+    ]
+    detail = " / ".join(line.strip() for line in rest[:DETAIL_LINES])
+    return exception, cut(fuller(exception, message, detail)), cut(detail)
+
+
+def fuller(exception: str | None, message: str, detail: str) -> str:
+    """Return a message that names its cause: one that ends openly or says nothing takes its further lines."""
+    if detail and (message.endswith(":") or is_generic(exception, message)):
+        return f"{message} {detail}"
+    return message
 
 
 def crash_class(own: Sequence[str]) -> str | None:
