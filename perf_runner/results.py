@@ -71,7 +71,7 @@ def parse_sample(
 ) -> Sample:
     """Return the run that a document reports; ResultError for what cannot count as one."""
     if error := document.get("error"):
-        raise ResultError(f"the benchmark reports an error: {str(error)[:MAX_TEXT]}")
+        raise ResultError(f"the benchmark reports an error: {one_line(error)}")
     flat = flatten(document)
     latencies = read_latencies(flat.get("latencies_s"))
     requested, completed = read_counts(flat, len(latencies), case)
@@ -103,6 +103,11 @@ def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, **inner} if isinstance(inner, dict) else dict(document)
 
 
+def one_line(value: object) -> str:
+    """Return any value as one short line of text."""
+    return " ".join(str(value).split())[:MAX_TEXT]
+
+
 def read_latencies(value: Any) -> list[float]:
     """Return the latencies in seconds; ResultError unless all are finite and above 0."""
     if value is None:
@@ -117,9 +122,11 @@ def read_latencies(value: Any) -> list[float]:
 def require_time(name: str, value: Any) -> float:
     """Return a finite time above 0 in seconds; ResultError for all else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
-        raise ResultError(f"{name} holds {str(value)[:40]!r}, which is no finite number")
+        raise ResultError(f"{name} holds {one_line(value)[:40]!r}, which is no finite number")
     if value <= 0:
-        raise ResultError(f"{name} holds {value}: the template of a run that never was, or a broken clock")
+        raise ResultError(
+            f"{name} holds {one_line(value)[:40]}: the template of a run that never was, or a broken clock"
+        )
     return float(value)
 
 
@@ -214,8 +221,8 @@ def work_differences(
     names = sorted(set(one_work) | set(other_work))
     different = [name for name in names if one_work.get(name) != other_work.get(name)]
     return [
-        f"unequal work: {name} is {str(one_work.get(name))[:60]} for {one} and "
-        f"{str(other_work.get(name))[:60]} for {other}"
+        f"unequal work: {one_line(name)} is {one_line(one_work.get(name))[:60]} for {one} and "
+        f"{one_line(other_work.get(name))[:60]} for {other}"
         for name in different[:5]
     ]
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from perf_runner.models import BenchmarkCase
-from perf_runner.results import MAX_DOCUMENT_BYTES, ResultError, parse_json, parse_sample
+from perf_runner.results import MAX_DOCUMENT_BYTES, ResultError, one_line, parse_json, parse_sample
 from perf_runner.sandbox import Launch
 from perf_runner.sandbox_process import ProcessEndedError, SandboxedProcess
 from perf_runner.targets import Measured, TargetError, Workplace
@@ -32,7 +32,9 @@ class SessionArm:
         """Return once the process has said that it is warm."""
         document = self._answer("start")
         if document.get("ready") is not True:
-            raise TargetError(f"the benchmark did not start: {str(document.get('error', document))[:300]}")
+            raise TargetError(
+                f"the benchmark did not start: {one_line(document.get('error', document))[:300]}"
+            )
 
     def run(self, requests: int) -> Measured:
         """Ask for one run and return what the process reports."""

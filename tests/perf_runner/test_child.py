@@ -1,11 +1,14 @@
 """What runs inside the sandbox: the timing child, and the serving child with a server of the revision."""
 
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perf_runner.models import BenchmarkCase, TargetKind
 from perf_runner.results import ResultError, last_document, parse_sample
@@ -257,6 +260,33 @@ def test_a_result_that_is_no_measurement_is_refused(output, said):
     with pytest.raises(ResultError) as error:
         parse_sample(last_document(output), case)
     assert said in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = (
+    *("latencies_s", "requested", "completed", "failed", "latency_median", "num_prompts", "result", "error"),
+    *("workload", "path_log", "stages_s", "stage_durations_mean", "output_hash", "peak_memory_mb"),
+)
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6), st.lists(st.floats(0.001, 10), max_size=3))
+def test_whatever_a_stranger_prints_is_a_run_or_a_refusal(document, latencies):
+    case = BenchmarkCase(name="a")
+    refusals = []
+    for candidate in (document, {**document, "latencies_s": latencies}, {"result": document}):
+        try:
+            sample = parse_sample(last_document(json.dumps(candidate).encode()), case)
+        except ResultError as error:
+            refusals.append(str(error))
+            continue
+        assert sample.valid
+        assert 0 < sample.seconds < math.inf
+        json.loads(sample.model_dump_json(), parse_constant=pytest.fail)
+    assert not any("\n" in refusal for refusal in refusals)
 
 
 def test_what_a_result_says_beside_its_latencies_is_bounded():

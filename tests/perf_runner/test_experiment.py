@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -226,6 +228,7 @@ def test_the_command_prints_one_document_and_its_exit_code_is_the_finding(toy):
     base = toy.git("rev-parse", "HEAD")
     head = toy.slower(1.6)
     options = ["experiment", "--repo", str(toy.folder), "--case", "session", "--json"]
+    before = set(Path(tempfile.gettempdir()).glob("prgate-experiment-*"))
     slower = COMMAND_LINE.invoke(build_app(), [*options, "--base", base, "--head", head])
     document = json.loads(slower.stdout)
     assert (slower.exit_code, document["decision"]) == (1, "regression")
@@ -238,6 +241,7 @@ def test_the_command_prints_one_document_and_its_exit_code_is_the_finding(toy):
         "blocks_used",
         "machine",
     } <= document.keys()
+    assert set(Path(tempfile.gettempdir()).glob("prgate-experiment-*")) == before
     same = COMMAND_LINE.invoke(build_app(), [*options, "--base", base, "--head", base])
     assert (same.exit_code, json.loads(same.stdout)["decision"]) == (0, "no_regression")
 
