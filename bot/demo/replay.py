@@ -22,16 +22,21 @@ class Replay:
         self.hub = world.github.hub
         self.say = say
 
-    def play(self) -> None:
-        """Play every step; what was played in an earlier run of this world is only looked at again."""
+    def play(self, only: Callable[[Step], bool] = lambda _: True) -> None:
+        """Play every step (or `only` some); an already played world is only looked at again."""
         if self.world.github.state.pull(self.world.recording.fix.number) is not None:
             self.look_again()
             return
+        self.open_issue()
+        verbs = {"open": self.play_open, "builds": self.play_builds, "comment": self.play_comment}
+        for step in filter(only, self.world.recording.steps):
+            verbs[step.kind](step)
+        self.world.settle()
+
+    def open_issue(self) -> None:
+        """Open the issue that the fix is linked to."""
         issue = self.world.recording.issue
         self.hub.open_issue(issue.number, issue.title, issue.body, issue.author, issue.labels)
-        for step in self.world.recording.steps:
-            getattr(self, f"play_{step.kind}")(step)
-        self.world.settle()
 
     def look_again(self) -> None:
         """Send every delivery once more, and have every pull request looked at: nothing may change."""
