@@ -146,11 +146,16 @@ def block_problem(runs: Mapping[str, Sequence[Measured]], kind: TargetKind) -> t
 
 
 def recovery_of(blocks: Sequence[Block], plan: Plan) -> Recovery | None:
-    """Return what the last of three arms took back of the slowdown of the second against the first."""
+    """Return what the last of three arms took back of the slowdown between the other two.
+
+    Whichever of them is shown to be faster is the parent: a fix is measured against the main branch, which is
+    slow, beside the commit before the slowdown, or the other way round.
+    """
     if len(plan.arms) != 3 or not blocks:
         return None
-    parent, slow, fixed = plan.names
-    return recovery(blocks, (parent, slow, fixed), plan.settings)
+    first, second, fixed = plan.names
+    forth = recovery(blocks, (first, second, fixed), plan.settings)
+    return forth or recovery(blocks, (second, first, fixed), plan.settings)
 
 
 def merged_arms(blocks: Sequence[Block]) -> dict[str, list[Sample]]:

@@ -16,7 +16,7 @@ from perf_runner.experiment import CanceledError, Experiment, Hooks
 from perf_runner.gate import GateSettings
 from perf_runner.measure import measure_case
 from perf_runner.models import Arm, BenchmarkCase, Block, Outcome, Sample
-from perf_runner.plan import GateOverrides, Plan, decide, progress_of, run_order, settings_for
+from perf_runner.plan import GateOverrides, Plan, decide, progress_of, recovery_of, run_order, settings_for
 from perf_runner.workspace import Request, Workspace
 
 COMMAND_LINE = CliRunner()
@@ -338,6 +338,19 @@ def test_the_gate_compares_the_first_arm_with_the_last():
     assert decision.decision is Outcome.NO_REGRESSION
     assert decide([], plan_of("base", "head")) is None
     assert progress_of([], plan_of("base", "head"), 0, 0.0).low_pct is None
+
+
+def test_a_fix_is_told_what_it_took_back_whichever_arm_was_the_fast_one():
+    slow, fast, fixed = (2.0, 2.002), (1.0, 1.001), (1.1, 1.101)
+    as_a_pull_request = [block_of(base=slow, parent=fast, head=fixed)] * 4
+    by_hand = [block_of(base=fast, vs=slow, head=fixed)] * 4
+    one = recovery_of(as_a_pull_request, plan_of("base", "parent", "head", prior_sd=0.005))
+    other = recovery_of(by_hand, plan_of("base", "vs", "head", prior_sd=0.005))
+    assert one == other
+    assert one.residual_pct == pytest.approx(10, abs=0.2)
+    assert 85 < one.recovered_pct < 87  # in logs: 1 - ln 1.1 / ln 2
+    unchanged = [block_of(base=fast, vs=fast, head=fast)] * 4
+    assert recovery_of(unchanged, plan_of("base", "vs", "head", prior_sd=0.005)) is None
 
 
 def test_what_is_asked_of_the_gate_goes_before_the_case_and_the_noise():
