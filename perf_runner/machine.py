@@ -40,6 +40,7 @@ VERSIONED = ("torch", "triton", "diffusers", "numpy")
 PROBE_ROUNDS = 60
 PROBE_STEPS = 20_000
 LOADED_PER_CORE = 0.7
+NOISY_PCT = 50.0
 COMMAND_TIMEOUT_S = 10
 
 
@@ -68,6 +69,7 @@ def fingerprint(*, probe: bool = True) -> Machine:
     cores = len(os.sched_getaffinity(0))
     load_1m = os.getloadavg()[0]
     model = cpu_model(read_text("/proc/cpuinfo"))
+    noise_pct = noise_probe_pct() if probe else None
     governor = read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None
     return Machine(
         host_class=host_class(model, cores, [gpu.name for gpu in gpus]),
@@ -81,18 +83,24 @@ def fingerprint(*, probe: bool = True) -> Machine:
         versions={"python": platform.python_version()} | installed_versions(VERSIONED),
         governor=governor,
         load_1m=round(load_1m, 2),
-        noise_probe_pct=round(noise_probe_pct(), 2) if probe else None,
-        notes=machine_notes(governor, load_1m, cores, gpus),
+        noise_probe_pct=None if noise_pct is None else round(noise_pct, 2),
+        notes=machine_notes(governor, load_1m, cores, gpus, noise_pct),
     )
 
 
 def machine_notes(
-    governor: str | None, load_1m: float, cores: int, gpus: Sequence[GpuState]
+    governor: str | None,
+    load_1m: float,
+    cores: int,
+    gpus: Sequence[GpuState],
+    noise_pct: float | None = None,
 ) -> tuple[str, ...]:
     """Return what a reader of a measurement from this host must know."""
     notes = []
     if load_1m > LOADED_PER_CORE * cores:
         notes.append(f"The host was busy: load {load_1m:.1f} on {cores} cores.")
+    if noise_pct is not None and noise_pct > NOISY_PCT:
+        notes.append(f"The host was noisy: a fixed piece of CPU work varied by {noise_pct:.0f} %.")
     if governor not in (None, "performance"):
         notes.append(f"The CPU governor is {governor}, not performance.")
     for gpu in gpus:

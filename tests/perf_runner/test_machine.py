@@ -89,6 +89,8 @@ def test_a_busy_host_and_a_saving_governor_are_said():
     busy, saving = machine_notes("powersave", 9.0, 2, parse_gpus(QUIET))
     assert "load 9.0 on 2 cores" in busy
     assert "powersave" in saving
+    assert machine_notes(None, 0.0, 2, [], 20.0) == ()
+    assert "varied by 800 %" in machine_notes(None, 0.0, 2, [], 800.0)[0]
     assert "throttled" in machine_notes(None, 0.0, 2, parse_gpus(HOT))[0]
 
 
