@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -31,6 +32,7 @@ RETRY = Retry(
 PAGE = 100
 MOST_PAGES = 30
 CACHE_ENTRIES = 2_000
+FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 BLOB_LIMIT = 3 * 1024 * 1024
 
 
@@ -274,6 +276,7 @@ def installation_of(credentials: Credentials, full_name: str) -> int | None:
 
 
 _blobs = Cache()
+_lasting = Cache(1_000)
 
 
 class RepoClient:
@@ -330,14 +333,30 @@ class RepoClient:
         """Return a blob's text, kept by its sha. Invalid bytes are replaced."""
         known: str | None = _blobs.get((self.full_name, sha))
         if known is None:
-            found = self.get(f"/git/blobs/{sha}") or {}
+            found = self.get(f"/git/blobs/{sha}")
+            if found is None:
+                return ""
             known = base64.b64decode(found.get("content", "")).decode("utf-8", errors="replace")
             _blobs.put((self.full_name, sha), known)
         return known
 
+    def lasting(self, what: str, *commits: str, read: Callable[[], Any]) -> Any:
+        """Return what `read` gives, kept for the process where it follows from full commit names alone."""
+        if not all(FULL_SHA.fullmatch(commit) for commit in commits):
+            return read()
+        key = (self.full_name, what, *commits)
+        known = _lasting.get(key)
+        if known is None:
+            known = read()
+            if known is not None:  # what is not there yet may come: GitHub's copies lag
+                _lasting.put(key, known)
+        return known
+
     def text_at(self, path: str, ref: str) -> tuple[str, str] | None:
         """Return blob sha and text of a file at a commit; None where it is missing, a folder or too large."""
-        found = self.get(f"/contents/{quote(path)}", {"ref": ref})
+        found = self.lasting(
+            f"file:{path}", ref, read=lambda: self.get(f"/contents/{quote(path)}", {"ref": ref})
+        )
         if not isinstance(found, dict) or found.get("type") != "file" or found.get("size", 0) > BLOB_LIMIT:
             return None
         return found["sha"], self.blob(found["sha"])

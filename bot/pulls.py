@@ -23,7 +23,7 @@ def read_pull(client: RepoClient, repo_id: int, number: int, installation_id: in
     pull = client.pull(number)
     if pull is None:
         return None
-    files = tuple(file_change(item) for item in client.pages(f"/pulls/{number}/files"))
+    files = read_files(client, pull)
     return PullFacts(
         target=Target(repo_id, client.full_name, number, pull["head"]["sha"], installation_id, Mode.COMMENT),
         title=pull.get("title") or "",
@@ -49,6 +49,19 @@ def read_pull(client: RepoClient, repo_id: int, number: int, installation_id: in
         bot_login=client.who.login,
         handles=(client.who.handle,),
     )
+
+
+def read_files(client: RepoClient, pull: Mapping[str, Any]) -> tuple[FileChange, ...]:
+    """Return the changed files (GitHub lists at most 3,000): they follow from base and head."""
+    number = pull["number"]
+
+    def read() -> tuple[FileChange, ...]:
+        return tuple(file_change(item) for item in client.pages(f"/pulls/{number}/files"))
+
+    found: tuple[FileChange, ...] = client.lasting(
+        f"files:{number}", pull["base"]["sha"], pull["head"]["sha"], read=read
+    )
+    return found
 
 
 def head_of(client: RepoClient, number: int) -> tuple[str, bool] | None:
@@ -135,5 +148,5 @@ def review_view(item: Mapping[str, Any]) -> ReviewView:
 
 def merge_base(client: RepoClient, base: str, head: str) -> str | None:
     """Return the commit that base and head share; None where GitHub does not know."""
-    found = client.get(f"/compare/{base}...{head}")
+    found = client.lasting("compare", base, head, read=lambda: client.get(f"/compare/{base}...{head}"))
     return str(found["merge_base_commit"]["sha"]) if found else None
