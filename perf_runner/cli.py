@@ -6,11 +6,13 @@ import perf_runner.bench_app
 import perf_runner.cli_bisect
 import perf_runner.cli_decisions
 import perf_runner.cli_experiment
+import perf_runner.cli_noise
 
 
 def mount(app: typer.Typer) -> None:
     """Add the runner's commands to `app`."""
     perf_runner.bench_app.mount(app)
     perf_runner.cli_decisions.mount(app)
+    perf_runner.cli_noise.mount()
     perf_runner.cli_bisect.mount(app)
     perf_runner.cli_experiment.mount(app)
