@@ -344,9 +344,9 @@ def redis_program():
         return shutil.which("redis-server") or pytest.skip("no redis-server")
 
 
-@pytest.fixture(scope="module")
-def broker():
-    """A real Redis on a Unix socket."""
+@contextmanager
+def redis_server():
+    """A real Redis on a Unix socket: its process and its URL."""
     folder = Path(tempfile.mkdtemp(prefix="prgate-redis-", dir="/tmp"))
     socket = folder / "redis.sock"
     command = [
@@ -362,10 +362,16 @@ def broker():
     ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(socket.exists)
-    yield f"redis+socket://{socket}"
-    server.terminate()
+    yield server, f"redis+socket://{socket}"
+    server.kill()
     server.wait()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with redis_server() as (_, url):
+        yield url
 
 
 @contextmanager
@@ -410,6 +416,17 @@ def test_a_doorbell_brings_a_run_to_a_worker_that_never_asks(toy, bundle, servic
         assert service.reported.wait(30)
     assert service.reports[0].results[0].decision.decision is Outcome.REGRESSION
     assert len(service.claims) == 1
+
+
+def test_without_its_broker_a_worker_finds_its_runs_by_asking(toy, bundle, service):
+    sha = toy.git("rev-parse", "HEAD")
+    with redis_server() as (redis, url), worker_process(service, url, poll_s="0.3"):
+        wait_for(lambda: service.polls > 1)
+        redis.kill()
+        redis.wait()
+        service.enqueue(spec_of(sha, sha), bundle())
+        assert service.reported.wait(30)
+    assert service.reports[0].outcome == "done"
 
 
 @pytest.mark.parametrize("with_broker", [True, False])
