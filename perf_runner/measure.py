@@ -1,5 +1,6 @@
 """One case of one request, from the repository to the result: the one way that every caller measures."""
 
+import shutil
 from collections.abc import Callable, Sequence
 
 from perf_runner.experiment import Experiment, Hooks
@@ -25,6 +26,9 @@ def measure_case(
     begin(experiment)
     try:
         workspace.build(plan, places)
+        return experiment.run(stored, machine)
     except BuildError as error:
         return CaseResult(case=plan.case, arms=plan.arms, notes=plan.notes, machine=machine, error=str(error))
-    return experiment.run(stored, machine)
+    finally:
+        for place in places.values():
+            shutil.rmtree(place.source, ignore_errors=True)

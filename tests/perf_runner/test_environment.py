@@ -108,11 +108,12 @@ def test_a_source_distribution_is_not_built(index, tmp_path):
 PRODUCT = "import time, toydep\n\ndef work():\n    time.sleep(0.02 * toydep.FACTOR)\n"
 
 
-def test_a_changed_lock_takes_a_maintainers_word(toy, measure, index):
+def test_a_changed_lock_takes_a_maintainers_word(toy, measure, index, tmp_path):
     files = {"toy.py": PRODUCT, "lock.txt": "toydep==1.0\n"}
     base = toy.commit(files | {".github/prgate.toml": configured(toy, 'lock = "lock.txt"')})
     head = toy.commit({"lock.txt": "toydep==2.0\n"})
     without = measure(base, head)
+    assert not list(tmp_path.glob("git-*/run-*/arm-*"))  # the trees are gone with the result
     assert without.decision.decision is Outcome.NO_REGRESSION
     assert "head changes lock.txt: all arms ran with the base's dependencies." in without.notes
     allowed = measure(base, head, allow_changed_lock=True)
