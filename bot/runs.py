@@ -146,6 +146,7 @@ def store_blocks(session: Session, run_id: str, blocks: Sequence[StoredBlock]) -
             "data": item.block.model_dump(mode="json"),
         }
         for item in blocks[: max(0, MOST_BLOCKS - have)]
+        if item.block.number < MOST_BLOCKS
     ]
     if rows:
         session.execute(insert_into(session, RunBlock).on_conflict_do_nothing(), rows)

@@ -41,7 +41,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A service that runs for all tests which kill nothing; each speaks of pull requests of its own."""
     folder = tmp_path_factory.mktemp("standing")
     with RedisChild() as own_redis:
-        made = World(folder, own_redis, f"sqlite:///{folder / 'prgate.db'}")
+        clone_url = f"file://{folder}/git/{{full_name}}.git"
+        made = World(folder, own_redis, f"sqlite:///{folder / 'prgate.db'}", {"CLONE_URL": clone_url})
         made.start_web()
         made.start_worker(3)
         yield made
