@@ -4,7 +4,8 @@ import json
 import socket
 import subprocess
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from bot.demo.github import StandIn
 from bot.demo.github.state import INSTALLATION_ID, Comment
 from bot.dispatch import JobSpec, RetryLater, UserError, jobs_for, run
 from bot.events import parse
+from bot.github import GitHubFault
 from bot.handlers import HANDLERS
 from bot.jobs import enqueue
 from bot.settings import Settings, load_settings
@@ -49,6 +51,7 @@ command = ["python", "bench.py", "--long"]
 glob = "omni/layers/**"
 cases = ["short"]
 """
+GATE = "def rope(x):\n    if len(x) < 2048:\n        return x\n    return x\n"
 PAGE = """---
 title: {title}
 owners: [{owners}]
@@ -98,9 +101,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("main", FILES, ""),
             (
                 "gate",
-                {
-                    "omni/layers/rope.py": "def rope(x):\n    if len(x) < 2048:\n        return x\n    return x\n"
-                },
+                {"omni/layers/rope.py": GATE},
                 "main",
             ),
             ("docs", {"README.md": "# omni\n\nMore words.\n"}, "main"),
@@ -197,11 +198,17 @@ class World:
 
     def do(self, spec: JobSpec) -> None:
         """Do one job; what a service would write down is kept in `errors`."""
-        clients = Clients(self.sessions, self.settings, datetime.now(UTC), spec)
-        try:
-            run(spec, clients, HANDLERS)
-        except (UserError, RetryLater) as error:
-            self.errors.append(f"{spec.verb}: {error}")
+        for _ in range(3):
+            clients = Clients(self.sessions, self.settings, datetime.now(UTC), spec)
+            try:
+                run(spec, clients, HANDLERS)
+                return
+            except (UserError, RetryLater) as error:
+                self.errors.append(f"{spec.verb}: {error}")
+                return
+            except GitHubFault as error:
+                last = f"{spec.verb}: {error}"
+        self.errors.append(last)
 
     def note(self, marker: str, number: int = 1) -> str | None:
         """Return our comment of a marker as it stands; several are a fault."""
@@ -249,12 +256,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def world(template: Path, tmp_path: Path, private_key: str) -> Iterator[World]:
-    folder = tmp_path / "omni.git"
-    subprocess.run(["cp", "-r", str(template), str(folder)], check=True)
-    with StandIn(folder, FULL_NAME, port=free_port(), people=PEOPLE) as github:
-        engine = open_engine(f"sqlite:///{tmp_path / 'prgate.db'}")
+@contextmanager
+def live(folder: Path, private_key: str) -> Iterator[World]:
+    """A world around the repository `omni.git` in `folder`."""
+    with StandIn(folder / "omni.git", FULL_NAME, port=free_port(), people=PEOPLE) as github:
+        engine = open_engine(f"sqlite:///{folder / 'prgate.db'}")
         Base.metadata.create_all(engine)
         settings = load_settings(
             {
@@ -263,19 +269,27 @@ def world(template: Path, tmp_path: Path, private_key: str) -> Iterator[World]:
                 "github_private_key": private_key,
                 "github_write_gap_s": 0.0,
                 "public_url": "https://prgate.example",
-                "data_dir": tmp_path,
+                "data_dir": folder,
             }
         )
         made = World(github, engine, settings)
+        row = Repository(
+            id=made.repo_id, full_name=FULL_NAME, installation_id=INSTALLATION_ID, default_branch="main"
+        )
         with made.sessions() as session:
-            session.add(
-                Repository(
-                    id=made.repo_id,
-                    full_name=FULL_NAME,
-                    installation_id=INSTALLATION_ID,
-                    default_branch="main",
-                )
-            )
+            session.add(row)
             session.commit()
         yield made
         engine.dispose()
+
+
+@pytest.fixture
+def make_world(private_key: str) -> Callable[[Path], AbstractContextManager[World]]:
+    return lambda folder: live(folder, private_key)
+
+
+@pytest.fixture
+def world(template: Path, tmp_path: Path, private_key: str) -> Iterator[World]:
+    subprocess.run(["cp", "-r", str(template), str(tmp_path / "omni.git")], check=True)
+    with live(tmp_path, private_key) as made:
+        yield made
