@@ -126,17 +126,20 @@ def accept(
 
 
 def nightly(
-    rows: str = typer.Argument(..., help="CSV, or a text with Markdown tables; - for stdin."),
+    rows: str = typer.Argument(..., help="CSV, Markdown tables, or a result file; - for stdin."),
     json_: bool = typer.Option(False, "--json", help=JSON_HELP),
 ) -> None:
     """Read nightly rows into episodes; exit 1 when something fails."""
     from perf_runner.history.episodes import episodes
     from perf_runner.history.report import nightly_document
+    from perf_runner.history.results import rows_of_results
     from perf_runner.history.rows import parse_rows
     from perf_runner.reading import read_text
 
     with usage_errors():
-        parsed, left_out = parse_rows(read_text(rows), rows)
+        text = read_text(rows)
+        is_json = text.lstrip()[:1] in ("[", "{")
+        parsed, left_out = (rows_of_results(text, rows), []) if is_json else parse_rows(text, rows)
     found = episodes(parsed)
     if json_:
         print_document(nightly_document(parsed, left_out, found))

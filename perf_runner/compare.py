@@ -28,6 +28,10 @@ class Record:
     config: str
     work: Mapping[str, Any]
     metrics: Mapping[str, float] = field(default_factory=dict)
+    baseline: Mapping[str, Any] = field(default_factory=dict)
+    timestamp: str = ""
+    commit: str = ""
+    hardware: str = ""
 
 
 def parse_results(text: str, where: str) -> dict[tuple[str, str], Record]:
@@ -68,7 +72,17 @@ def read_record(entry: Any, place: str) -> Record:
     server = entry.get("server_params")
     model = server.get("model") if isinstance(server, dict) else None
     work = {str(key): value for key, value in params.items() if key not in NO_WORK_KEYS} | {"model": model}
-    return Record(test, config_of(params), work, metrics)
+    baseline = entry.get("baseline") or params.get("baseline")
+    return Record(
+        test=test,
+        config=config_of(params),
+        work=work,
+        metrics=metrics,
+        baseline=baseline if isinstance(baseline, dict) else {},
+        timestamp=text_of(entry.get("timestamp")),
+        commit=text_of(entry.get("commit_sha")),
+        hardware=text_of(entry.get("Hardware")),
+    )
 
 
 def text_of(value: Any) -> str:

@@ -164,9 +164,7 @@ def stalls(nights: dict[date, Night]) -> list[Stall]:
     for night, summary in sorted(nights.items()):
         if is_stall(summary, before):
             excess = (summary.mean / summary.median - 1.0) * 100.0
-            says = (
-                f"{night} was a stall: the mean is {excess:.0f} % above the median; a few requests hung, the rest did not"
-            )
+            says = f"{night} was a stall: the mean is {excess:.0f} % above the median, so a few requests hung"
             found.append(Stall(night, summary.mean, summary.median, says))
         before.append(summary)
     return found

@@ -17,6 +17,7 @@ from perf_runner.history.changes import alarms, points, stalls
 from perf_runner.history.episodes import Episode, episodes
 from perf_runner.history.metrics import direction, improvement_pct
 from perf_runner.history.recovery import after_fix, split_gap
+from perf_runner.history.results import rows_of_results
 from perf_runner.history.rows import parse_rows
 from perf_runner.history.series import Series, parse_table, request_summaries
 from perf_runner.history.signs import (
@@ -28,6 +29,7 @@ from perf_runner.history.signs import (
     lost_batching,
     moved_stage,
 )
+from perf_runner.history.tips import Edge, Tip, edge_of, place_suspects
 from perf_runner.reading import InputError
 
 PRGATE = [sys.executable, "-c", "import bot.cli; bot.cli.main()"]
@@ -299,6 +301,52 @@ def test_signs_tell_host_from_gpu() -> None:
 def test_a_series_that_is_none_is_refused_with_its_line(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse_table(text, "series")
+
+
+def test_a_result_file_is_read_against_the_baseline_of_its_own_hardware() -> None:
+    def record(baseline: object, hardware: str) -> str:
+        result = {"completed_requests": 10, "latency_mean": 2.37, "throughput_qps": 0.42}
+        params = {"name": "512x512_steps20", "num-prompts": 10, "max-concurrency": 1}
+        entry = {
+            "test_name": "t",
+            "timestamp": "20260918-020000",
+            "benchmark_params": params,
+            "result": result,
+        }
+        return json.dumps([entry | {"baseline": baseline, "Hardware": hardware}])
+
+    both = {"H100": {"latency_mean": 2.137, "throughput_qps": 0.468}, "B200": {"latency_mean": 1.0}}
+    rows = rows_of_results(record(both, "H100"), "result")
+    assert [(row.metric, round(row.improvement_pct, 1)) for row in rows] == [
+        ("latency_mean", -10.9),
+        ("throughput_qps", -10.3),
+    ]
+    assert rows[0].night == date(2026, 9, 18)
+    (one,) = episodes(rows)
+    assert one.one_measurement
+    assert rows_of_results(record(both, "A3"), "result") == []
+    assert rows_of_results(record(both, ""), "result") == []
+    assert len(rows_of_results(record({"latency_mean": 2.137}, "A3"), "result")) == 1
+
+
+def test_the_edge_of_an_episode_is_what_an_ab_compares() -> None:
+    def tip(day: int, failing: bool | None) -> Tip:
+        return Tip(date(2026, 9, day), f"c{day}", failing)
+
+    tips = [tip(14, False), tip(15, True), tip(16, None), tip(17, True)]
+    edge = edge_of(tips)
+    assert edge is not None
+    assert edge.good is not None
+    assert (edge.good.sha, edge.flagged.sha) == ("c14", "c15")
+    assert edge_of([tip(14, True), tip(15, False)]) is None
+    assert edge_of([tip(14, True)]) == Edge(None, tip(14, True))
+    late, early = place_suspects(
+        [tip(14, False), tip(15, True), tip(16, True)],
+        ["late", "early"],
+        lambda sha, at: sha == "late" and at != "c14",
+    )
+    assert (late.fits, early.fits) == (True, False)
+    assert late.in_nights == (date(2026, 9, 15), date(2026, 9, 16))
 
 
 def run(command: list[str], text: str) -> tuple[int, str, str]:
