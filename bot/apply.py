@@ -27,8 +27,8 @@ from bot.dispatch import JobSpec, look
 from bot.github import GitHubFault
 from bot.pulls import head_of
 
+# Written to our own database alone: they need no look at the head, and shadow mode does them too.
 QUIET = (Record, Schedule, SetOverride, CancelRuns)
-LOCAL = (Record, Schedule, SetOverride, CancelRuns, EnqueueRun)
 
 
 class HeadMoved(Exception):  # noqa: N818 - nothing is wrong, the decision is merely old
@@ -47,7 +47,7 @@ def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clien
     wanted = [action for action in actions if target.mode is not Mode.SHADOW or isinstance(action, QUIET)]
     writer = Writer(target, spec, clients)
     for action in wanted:
-        if not isinstance(action, LOCAL):
+        if not isinstance(action, QUIET):
             writer.require_head()
         writer.carry_out(action)
 
