@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from bot.ci.failures import Failure, Found, cut, test_key
+from bot.ci.failures import Category, Failure, Found, cut, test_key
 
 RESULT = re.compile(r"^(\s{0,40})--- (FAIL|PASS|SKIP): (\S{1,400}) \([\d.]{1,12}s\)$")
 PACKAGE = re.compile(
@@ -63,7 +63,7 @@ def package_failures(
             Failure("test", f"{name}.{test}", exception, text, paths=paths, file=file, line=number)
         )
     if not leaves and panic:
-        category = "timeout" if panic[0].startswith("test timed out") else "crash"
+        category: Category = "timeout" if panic[0].startswith("test timed out") else "crash"
         paths = (panic[1],) if panic[1] else ()
         failures.append(
             Failure(category, None, "panic", f"{name}: {panic[0]}", paths=paths, file=panic[1], line=panic[2])
