@@ -43,6 +43,7 @@ def test_ten_per_cent_in_two_blocks_is_a_regression() -> None:
     assert decision is not None
     assert decision.decision is Outcome.REGRESSION
     assert decision.change_pct == pytest.approx(10.8, abs=0.1)
+    assert decision.change_pct is not None
     assert decision.low_pct is not None
     assert decision.high_pct is not None
     assert 0 < decision.low_pct < decision.change_pct < decision.high_pct

@@ -1,5 +1,7 @@
 """The simulation's gate is the gate; the bars that the gate must hold are held."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,9 +24,9 @@ WORLDS = [World.IID, World.DRIFT, World.OUTLIERS, World.NODE, World.ALL]
 TRIALS = 4000
 
 
-def one_by_one(base: np.ndarray, head: np.ndarray, told: GateSettings) -> list[tuple[object, ...]]:
+def one_by_one(base: np.ndarray, head: np.ndarray, told: GateSettings) -> list[tuple[Any, ...]]:
     """Return what the gate itself says of every trial: outcome, fed, accepted, change, low, high."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for trial in range(len(base)):
         gate = replay(zip(np.exp(base[trial]), np.exp(head[trial]), strict=True), told)
         d = gate.conclude("ended")
@@ -34,7 +36,7 @@ def one_by_one(base: np.ndarray, head: np.ndarray, told: GateSettings) -> list[t
     return rows
 
 
-def agreed(rows: list[tuple[object, ...]], verdicts: Verdicts) -> None:
+def agreed(rows: list[tuple[Any, ...]], verdicts: Verdicts) -> None:
     """Assert that both forms agree on every trial, bounds to 1e-9 per cent."""
     assert [row[0] for row in rows] == verdicts.outcome.tolist()
     assert [row[1] for row in rows] == verdicts.fed.tolist()
