@@ -48,8 +48,8 @@ command = ["python", "-m", "bench.run", "--session"]
 harness = ["bench"]
 requests = 3
 timeout_s = 20
-margin = 0.08
-prior_sd = 0.02
+margin = 0.4
+prior_sd = 0.05
 
 [[perf.cases]]
 name = "command"
@@ -58,8 +58,8 @@ command = ["python", "-m", "bench.run", "{requests}"]
 harness = ["bench/**"]
 requests = 3
 timeout_s = 20
-margin = 0.08
-prior_sd = 0.02
+margin = 0.4
+prior_sd = 0.05
 
 [[perf.cases]]
 name = "operator"
@@ -68,8 +68,8 @@ command = ["bench.function:make"]
 harness = ["bench"]
 requests = 3
 timeout_s = 20
-margin = 0.08
-prior_sd = 0.02
+margin = 0.4
+prior_sd = 0.05
 workload = {size = 7}
 """
 FUNCTION = """\

@@ -6,7 +6,6 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -57,7 +56,7 @@ def test_a_slower_head_is_a_regression(case, toy, measure):
     result = measure(base, toy.slower(1.6), case)
     assert result.error is None
     assert result.decision.decision is Outcome.REGRESSION
-    assert 50 < result.decision.change_pct < 70
+    assert 45 < result.decision.change_pct < 75
     assert result.decision.low_pct > 0
     assert all(len(block.arms[arm]) == 2 for block in result.blocks for arm in ("base", "head"))
     assert result.blocks[0].order == ("base", "head", "head", "base")
@@ -222,13 +221,13 @@ def test_progress_is_told_after_every_run(toy, measure):
     assert told[-1].low_pct is not None
 
 
-def test_the_command_prints_one_document_and_its_exit_code_is_the_finding(toy):
+def test_the_command_prints_one_document_and_its_exit_code_is_the_finding(toy, tmp_path, monkeypatch):
     from bot.cli import build_app
 
     base = toy.git("rev-parse", "HEAD")
     head = toy.slower(1.6)
     options = ["experiment", "--repo", str(toy.folder), "--case", "session", "--json"]
-    before = set(Path(tempfile.gettempdir()).glob("prgate-experiment-*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     slower = COMMAND_LINE.invoke(build_app(), [*options, "--base", base, "--head", head])
     document = json.loads(slower.stdout)
     assert (slower.exit_code, document["decision"]) == (1, "regression")
@@ -241,7 +240,7 @@ def test_the_command_prints_one_document_and_its_exit_code_is_the_finding(toy):
         "blocks_used",
         "machine",
     } <= document.keys()
-    assert set(Path(tempfile.gettempdir()).glob("prgate-experiment-*")) == before
+    assert not list(tmp_path.glob("prgate-*"))
     same = COMMAND_LINE.invoke(build_app(), [*options, "--base", base, "--head", base])
     assert (same.exit_code, json.loads(same.stdout)["decision"]) == (0, "no_regression")
 
