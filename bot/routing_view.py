@@ -16,7 +16,7 @@ def routing_pull(look: Look, approved_by: Sequence[str] = (), ci: CiState | None
     facts = look.facts
     asked = [name.removeprefix("team:") for name in facts.requested_reviewers]
     passed = look.memory.get("skip", {}).get("logins", ())
-    before = look.memory.get("route", {}).get("asked", ())
+    before = look.memory.get("route", {}).get("ask", ())
     return PullRequest(
         number=facts.target.number,
         author=facts.author,

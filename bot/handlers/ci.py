@@ -83,8 +83,22 @@ def value_of(facts: CiFacts, overall: str, red_seen: bool) -> dict[str, Any]:
         "red": list(facts.checks.red),
         "red_seen": red_seen,
         "finished": facts.checks.finished,
+        "failures": [failure_value(group) for group in facts.groups],
         "groups": [group.to_value() for group in facts.groups],
         "notes": list(facts.notes),
+    }
+
+
+def failure_value(group: FailureGroup) -> dict[str, Any]:
+    """Return a group as a page lists it: what failed, whose it is, and why."""
+    what = f"{group.tests[0]} and {group.count - 1} more" if group.count > 1 and group.tests else None
+    return {
+        "job": ", ".join(group.jobs),
+        "test": what or next(iter(group.tests), None),
+        "verdict": group.ruling,
+        "kind": group.kind,
+        "evidence": [{"says": line.says, "url": line.url, "sha": line.sha} for line in group.evidence],
+        "would_settle_it": group.would_settle_it,
     }
 
 

@@ -161,7 +161,7 @@ def with_review(facts: CommandFacts) -> CommandFacts:
 
 def asked_people(memory: Mapping[str, Any], requested: Sequence[str]) -> tuple[str, ...]:
     """Return who was asked for a review here, by us or by GitHub."""
-    return (*memory.get("asked", ()), *requested)
+    return (*memory.get("ask", ()), *requested)
 
 
 def allowed(command: Command, facts: CommandFacts) -> bool:

@@ -192,24 +192,26 @@ def check(view: PerfView, look: Look) -> SetCheck:
 
 
 def record(run: RunFacts, view: PerfView) -> Record:
-    """Return the decision's row."""
+    """Return the decision's row: the worst case's figures above those of each case."""
     outcome = overall(view.results) if view.state == "done" else None
-    cases = [
-        {
-            "case": one.case.name,
-            **(one.decision.model_dump(mode="json") if one.decision else {"decision": None}),
-        }
-        for one in view.results
-    ]
+    cases = [case_value(one) for one in view.results]
+    worst = next((one for one in cases if outcome and one["decision"] == outcome.value), {})
     value = {
         "run": run.run_id,
         "state": view.state,
-        "decision": outcome.value if outcome else None,
         "headline": headline(view),
+        **{key: worst.get(key) for key in ("why", "change_pct", "low_pct", "high_pct", "improved")},
+        "decision": outcome.value if outcome else None,
         "cases": cases,
         "error": view.error,
     }
     return Record("perf", value)
+
+
+def case_value(result: CaseResult) -> dict[str, Any]:
+    """Return one case's decision as JSON."""
+    decided = result.decision.model_dump(mode="json") if result.decision else {"decision": None}
+    return {"case": result.case.name, **decided}
 
 
 def start(facts: PerfFacts) -> list[Action]:

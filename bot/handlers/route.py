@@ -96,7 +96,7 @@ def open_requests(session: Session, repo_id: int, but: int) -> dict[str, int]:
     )
     load: dict[str, int] = {}
     for value in session.scalars(select(Decision.value).where(Decision.id.in_(newest))):
-        for login in value.get("asked", ()):
+        for login in value.get("ask", ()):
             load[str(login).casefold()] = load.get(str(login).casefold(), 0) + 1
     return load
 
@@ -119,7 +119,7 @@ def route_of(facts: RouteFacts) -> Route:
     """Return routing's own answer: owners were asked for the groups of the last time, unless one passed."""
     look = facts.look
     memory = look.memory["route"]
-    known = () if someone_passed(look) else tuple(memory.get("groups", ()) if memory.get("asked") else ())
+    known = () if someone_passed(look) else tuple(memory.get("groups", ()) if memory.get("ask") else ())
     pull = routing_pull(look, facts.approved_by)
     return route(pull, facts.ownership, facts.people, look.config.routing, known)
 
@@ -127,7 +127,7 @@ def route_of(facts: RouteFacts) -> Route:
 def someone_passed(look: Look) -> bool:
     """Say whether somebody who was asked wants to be passed over, and nobody was found in their place."""
     passed = {login.casefold() for login in look.memory["skip"].get("logins", ())}
-    return any(login.casefold() in passed for login in look.memory["route"].get("asked", ()))
+    return any(login.casefold() in passed for login in look.memory["route"].get("ask", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Asking:
         """Work out whom to ask: routing's choice, and one more for each `ask`; nobody while it waits."""
         memory = facts.look.memory
         passed = {login.casefold() for login in memory["skip"].get("logins", ())}
-        before = tuple(login for login in memory["route"].get("asked", ()) if login.casefold() not in passed)
+        before = tuple(login for login in memory["route"].get("ask", ()) if login.casefold() not in passed)
         held = reason_to_wait(facts)
         done = int(memory["route"].get("extra_done", 0))
         count = int(memory["ask"].get("count", 0))
@@ -217,7 +217,7 @@ def record_of(facts: RouteFacts, found: Route, asking: Asking) -> Record:
         "modules": [{"page": module.page, "weight": module.weight} for module in found.modules],
         "groups": list(dict.fromkeys(groups)),
         "also_touches": list(found.also_touches),
-        "asked": list(asking.all),
+        "ask": list(asking.all),
         "extra_done": asking.extra_done,
         "not_asked_because": asking.waiting_for,
         "approved_by": list(facts.approved_by),
