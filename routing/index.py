@@ -13,7 +13,7 @@ MAX_FOLDERS = 50_000
 MAX_PATH = 4096
 
 Globs = list[tuple[Glob, int]]
-# What a file's name is looked up in: plain names, extensions (`*.py`), other globs (last rule first).
+# What a file's name is looked up in: plain names, extensions (`*.py`), other globs (in order).
 Lookup = tuple[dict[str, int], dict[str, int], Globs]
 # Best rule for a file here by folders alone, plain files here, look-ups.
 Folder = tuple[int, dict[str, int] | None, tuple[Lookup, ...]]
@@ -39,7 +39,7 @@ class Names:
             if isinstance(suffix, str) and suffix[:1] == "." and suffix.count(".") == 1:
                 self.extensions[suffix] = position
             else:
-                self.globs.insert(0, (segment, position))
+                self.globs.append((segment, position))
         else:
             self.any = position
 
@@ -53,7 +53,7 @@ class Names:
 
 def best_glob(globs: Globs, name: str, best: int) -> int:
     """Return the position of the last glob after `best` that fits the name, or `best`."""
-    for glob, position in globs:
+    for glob, position in reversed(globs):
         if position <= best:
             return best
         if glob.matches(name):

@@ -8,7 +8,6 @@ Public test suites decide one case two ways: `foo/**/` against the file `foo/bar
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -32,8 +31,7 @@ class End(Enum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A piece of a segment without stars: plain text, or an expression of fixed width where it holds `?`.
 
     `sample` is a text that an expression fits.
@@ -71,10 +69,9 @@ class Glob:
         """Take the parts between the stars; a single part stands for a segment with `?` but no star."""
         self.parts = tuple(parts)
         self.ends = (self.parts[0], self.parts[-1]) if len(self.parts) > 1 else None
-        self.middle = tuple(part for part in self.parts[1:-1] if part.width)
-        self.shortest = sum(part.width for part in self.parts)
-        is_suffix = len(self.parts) == 2 and not self.parts[0].width
-        self.suffix = self.parts[1].text if is_suffix else None
+        self.middle = tuple([part for part in self.parts[1:-1] if part.width])
+        self.shortest = sum([part.width for part in self.parts])
+        self.suffix = self.parts[1].text if len(self.parts) == 2 and not self.parts[0].width else None
 
     def matches(self, name: str) -> bool:
         """Say whether the whole name fits."""
@@ -169,13 +166,17 @@ def compile_pattern(text: str, rooted: bool = False) -> Pattern:
         raise PatternError("three stars in a row mean nothing")
     names = split_segments(text)
     is_rooted = rooted or names[0] == "" or (len(names) > 1 and names[1:] != [""])
-    names = names[1:] if names[0] == "" else names
-    if names in ([], [""]):
+    if names[0] == "":
+        del names[0]
+    if not names or names == [""]:
         raise PatternError("a lone slash matches nothing" if text else "there is no pattern")
-    end = End.BELOW if names[-1] == "" else End.BOTH
-    segments = [compile_segment(name) for name in (names[:-1] if end is End.BELOW else names)]
-    if "" in segments:
+    end = End.BOTH
+    if names[-1] == "":
+        end = End.BELOW
+        del names[-1]
+    if "" in names:
         raise PatternError("two slashes in a row match no path")
+    segments = [compile_segment(name) for name in names]
     return normalise(segments if is_rooted else [Wild.DEEP, *segments], end)
 
 
@@ -190,20 +191,21 @@ def split_segments(text: str) -> list[str]:
 
 def normalise(segments: list[Segment], end: End) -> Pattern:
     """Return the shortest pattern of the same meaning (`a/**/**/*` is all below `a`)."""
-    short = segments
-    if segments.count(Wild.DEEP) > 1:
-        short = [
+    wild = [segment is Wild.DEEP for segment in segments]
+    if sum(wild) > 1:
+        segments = [
             one
-            for one, last in zip(segments, [None, *segments], strict=False)
-            if not one is last is Wild.DEEP
+            for one, deep, before in zip(segments, wild, [False, *wild], strict=False)
+            if not (deep and before)
         ]
-    if end is End.BOTH and short[-1] is Wild.ANY:
+    last = segments[-1]
+    if last is Wild.ANY and end is End.BOTH:
         end = End.SELF
-        if short[-2:-1] == [Wild.DEEP]:
-            short, end = short[:-2], End.BELOW
-    if short and short[-1] is Wild.DEEP:
-        short, end = short[:-1], End.BELOW
-    return Pattern(tuple(short), end)
+        if len(segments) > 1 and segments[-2] is Wild.DEEP:
+            segments, end = segments[:-2], End.BELOW
+    elif last is Wild.DEEP:
+        segments, end = segments[:-1], End.BELOW
+    return Pattern(tuple(segments), end)
 
 
 def compile_segment(name: str) -> Segment:

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from routing.index import Index, Names, Node, with_deep
 from routing.patterns import End, Glob, Pattern, Segment, Wild, compile_pattern
 
+# Comparing two wildcards takes about ten times as long as a wildcard and a name.
+MAX_COMPARISONS = 5_000_000
+WILD_COST = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -36,16 +40,38 @@ class LineWarning:
     same_owners: bool | None = None
 
 
+class TooMuchWorkError(Exception):
+    """The comparisons of a file's wildcards would take too long."""
+
+
+class Budget:
+    """How many more wildcards may be compared: thousands of them in one place would take hours."""
+
+    def __init__(self, comparisons: int = MAX_COMPARISONS) -> None:
+        self.left = comparisons
+
+    def spend(self, comparisons: int) -> None:
+        """Take comparisons off. TooMuchWorkError when there are none left."""
+        self.left -= comparisons
+        if self.left < 0:
+            raise TooMuchWorkError
+
+
 def find_warnings(rules: Sequence[Rule], index: Index) -> tuple[LineWarning, ...]:
     """Return the warnings of a file in the order of its lines; `index` holds its rules from 1 on."""
-    return tuple(
-        warning for position, rule in enumerate(rules, 1) for warning in warn(rule, position, rules, index)
-    )
+    budget, found = Budget(), list[LineWarning]()
+    for position, rule in enumerate(rules, 1):
+        try:
+            found.extend(warn(rule, position, rules, Walk(index, budget)))
+        except TooMuchWorkError:
+            says = "from this line on nothing was checked: the file has too many wildcards"
+            return (*found, LineWarning(rule.line, "not_checked", says))
+    return tuple(found)
 
 
-def warn(rule: Rule, position: int, rules: Sequence[Rule], index: Index) -> Iterator[LineWarning]:
+def warn(rule: Rule, position: int, rules: Sequence[Rule], walk: "Walk") -> Iterator[LineWarning]:
     """Yield the warnings of one rule."""
-    last = last_cover(rule.compiled(), index)
+    last = walk.cover(rule.compiled())
     if last > position:
         winner = rules[last - 1]
         same = {owner.lower() for owner in rule.owners} == {owner.lower() for owner in winner.owners}
@@ -64,23 +90,27 @@ def warn(rule: Rule, position: int, rules: Sequence[Rule], index: Index) -> Iter
 
 def last_cover(pattern: Pattern, index: Index) -> int:
     """Return the position of the last rule that covers all paths of the pattern, perhaps itself; or 0."""
-    walk = Walk(index)
-    for segment in pattern.segments[:-1]:
-        walk.step(segment)
-    if not pattern.segments:
-        return index.everything
-    return walk.end(pattern.segments[-1], pattern.end)
+    return Walk(index, Budget()).cover(pattern)
 
 
 class Walk:
     """A pattern on its way through an index: the folder so far (None: not plain) and what is reached."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, budget: Budget) -> None:
         self.index = index
+        self.budget = budget
         self.folder: str | None = ""
         self.best = index.everything
         root = index.roots.get("")
         self.nodes: tuple[Node, ...] = with_deep([root]) if root else ()
+
+    def cover(self, pattern: Pattern) -> int:
+        """Return the position of the last rule that covers all paths of a pattern, 0 if none does."""
+        if not pattern.segments:
+            return self.index.everything
+        for segment in pattern.segments[:-1]:
+            self.step(segment)
+        return self.end(pattern.segments[-1], pattern.end)
 
     def step(self, segment: Segment) -> None:
         """Go one segment further down."""
@@ -92,6 +122,7 @@ class Walk:
         nodes: list[Node] = []
         for node in self.nodes:
             nodes.extend([node] if node.is_deep else [])
+            self.budget.spend(1 + len(node.globs or ()) * (1 if isinstance(segment, str) else WILD_COST))
             nodes.extend(onward(node, segment))
         self.folder = self.path(segment)
         root = self.index.roots.get(self.folder) if self.folder is not None else None
@@ -102,7 +133,9 @@ class Walk:
         below = max(self.best, self.below(segment))
         if end is End.BELOW:
             return below
-        here = max([self.best, self.file(segment), *(covering(node.here, segment) for node in self.nodes)])
+        here = max(
+            [self.best, self.file(segment), *(self.covering(node.here, segment) for node in self.nodes)]
+        )
         # A rule that covers a path and all below it stands in both places: the weaker of the two counts.
         return here if end is End.SELF else min(here, below)
 
@@ -116,13 +149,20 @@ class Walk:
         """Return the last rule that covers all below the segment."""
         path = self.path(segment)
         plain = self.index.below.get(path, 0) if path is not None else 0
-        return max([plain, *(covering(node.below, segment) for node in self.nodes)])
+        return max([plain, *(self.covering(node.below, segment) for node in self.nodes)])
 
     def file(self, segment: Segment) -> int:
         """Return the last rule without wildcards that covers the segment itself."""
         if self.folder is None or not isinstance(segment, str):
             return 0
         return self.index.files.get(self.folder, {}).get(segment, 0)
+
+    def covering(self, names: Names | None, segment: Segment) -> int:
+        """Return the last rule whose last segment takes every name that `segment` takes."""
+        if names is None:
+            return 0
+        self.budget.spend(1 + len(names.globs) * (1 if isinstance(segment, str) else WILD_COST))
+        return covering(names, segment)
 
 
 def onward(node: Node, segment: Segment) -> Iterator[Node]:
@@ -134,10 +174,8 @@ def onward(node: Node, segment: Segment) -> Iterator[Node]:
             yield child
 
 
-def covering(names: Names | None, segment: Segment) -> int:
+def covering(names: Names, segment: Segment) -> int:
     """Return the last rule whose last segment takes every name that `segment` takes."""
-    if names is None:
-        return 0
     if isinstance(segment, str):
         return names.best(segment, 0)
     found = names.any
@@ -145,7 +183,7 @@ def covering(names: Names | None, segment: Segment) -> int:
         last = segment.parts[-1].text or ""
         extension = last[last.rfind(".") :] if "." in last else ""
         found = max(found, names.extensions.get(extension, 0))
-    for glob, position in names.globs:
+    for glob, position in reversed(names.globs):
         if position <= found:
             break
         if covers(glob, segment):

@@ -26,7 +26,7 @@ MODELS = pull("lib/models/a.py")
 def test_those_whom_page_and_codeowners_name_come_first_then_those_with_fewer_requests() -> None:
     assert routed(MODELS, {"ann": {"open_requests": 4}, "bob": {"open_requests": 1}}).ask == ("bob",)
     assert routed(MODELS, {"ann": {"open_requests": 1}, "bob": {"open_requests": 4}}).ask == ("ann",)
-    busy = {
+    busy: dict[str, dict[str, Any]] = {
         "ann": {"busy": True},
         "bob": {"busy": True},
         "cleo": {"open_requests": 2},

@@ -1,5 +1,7 @@
 """Rules that can never win are found; those that can win are left alone."""
 
+import time
+
 import pytest
 
 from routing.codeowners import parse
@@ -69,3 +71,11 @@ def test_ten_thousand_rules_are_judged_in_a_moment() -> None:
         "".join(f"/d{number}/x{number % 7}/ @a\n*.e{number} @b\n" for number in range(5_000)) + "/d17/ @c\n"
     )
     assert shadowed(text) == [(35, 10_001, False)]
+
+
+def test_a_file_of_wildcards_alone_is_checked_as_far_as_is_reasonable() -> None:
+    text = "".join(f"*a{number}*b @a\n" for number in range(20_000))
+    start = time.perf_counter()
+    (warning,) = parse(text).warnings
+    assert time.perf_counter() - start < 20
+    assert (warning.kind, warning.line > 100) == ("not_checked", True)
