@@ -176,8 +176,13 @@ def compile_pattern(text: str, rooted: bool = False) -> Pattern:
         del names[-1]
     if "" in names:
         raise PatternError("two slashes in a row match no path")
-    segments = [compile_segment(name) for name in names]
-    return normalise(segments if is_rooted else [Wild.DEEP, *segments], end)
+    if not is_rooted:
+        names.insert(0, "**")
+    if "**" in names:
+        names = [
+            name for name, before in zip(names, ["", *names], strict=False) if not name == before == "**"
+        ]
+    return normalise([compile_segment(name) for name in names], end)
 
 
 def split_segments(text: str) -> list[str]:
@@ -190,14 +195,7 @@ def split_segments(text: str) -> list[str]:
 
 
 def normalise(segments: list[Segment], end: End) -> Pattern:
-    """Return the shortest pattern of the same meaning (`a/**/**/*` is all below `a`)."""
-    wild = [segment is Wild.DEEP for segment in segments]
-    if sum(wild) > 1:
-        segments = [
-            one
-            for one, deep, before in zip(segments, wild, [False, *wild], strict=False)
-            if not (deep and before)
-        ]
+    """Return the pattern with its end made plain: `a/*` is one level, `a/**` and `a/**/*` all below `a`."""
     last = segments[-1]
     if last is Wild.ANY and end is End.BOTH:
         end = End.SELF
