@@ -155,6 +155,13 @@ class Schedule:
     not_before: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Redeliver:
+    """Ask GitHub to send these of the App's deliveries again."""
+
+    delivery_ids: tuple[int, ...]
+
+
 Action = (
     UpsertComment
     | React
@@ -168,4 +175,5 @@ Action = (
     | Record
     | SetOverride
     | Schedule
+    | Redeliver
 )

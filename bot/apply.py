@@ -11,6 +11,7 @@ from bot.actions import (
     Mode,
     React,
     Record,
+    Redeliver,
     RequestReview,
     Schedule,
     SetCheck,
@@ -24,7 +25,7 @@ from bot.actions import (
 from bot.clients import Clients
 from bot.commenting import upsert
 from bot.dispatch import JobSpec, look
-from bot.github import GitHubFault
+from bot.github import GitHubFault, connect
 from bot.pulls import head_of
 
 # Written to our own database alone: they need no look at the head, and shadow mode does them too.
@@ -41,8 +42,10 @@ def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clien
     RetryLater where GitHub or the pace asks to wait: what was done is found done by the next try.
     """
     if target is None:
-        schedules = [action for action in actions if isinstance(action, Schedule)]
-        schedule(schedules, spec, clients)
+        for action in actions:
+            if isinstance(action, Redeliver):
+                redeliver(action, clients)
+        schedule([action for action in actions if isinstance(action, Schedule)], spec, clients)
         return
     wanted = [action for action in actions if target.mode is not Mode.SHADOW or isinstance(action, QUIET)]
     writer = Writer(target, spec, clients)
@@ -50,6 +53,17 @@ def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clien
         if not isinstance(action, QUIET):
             writer.require_head()
         writer.carry_out(action)
+
+
+def redeliver(action: Redeliver, clients: Clients) -> None:
+    """Ask for deliveries again; one that GitHub has forgotten is lost."""
+    app = connect(clients.credentials, None)
+    for delivery_id in action.delivery_ids:
+        try:
+            app.write("POST", f"/app/hook/deliveries/{delivery_id}/attempts")
+        except GitHubFault as fault:
+            if fault.status not in (404, 422):
+                raise
 
 
 def schedule(actions: Sequence[Schedule], spec: JobSpec, clients: Clients) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.actions import Action, Record, Schedule, UpsertComment
+from bot.ci_judging import judge_head
 from bot.ci_note import CiView, FailureGroup, ci_note
 from bot.clients import Clients
 from bot.dispatch import Handler, JobSpec
@@ -32,7 +33,10 @@ def gather(spec: JobSpec, clients: Clients) -> CiFacts | None:
         return CiFacts(look, HeadChecks({}))
     target = look.facts.target
     checks = read_checks(clients.github, target.head_sha, look.facts.base_ref, look.config.ci)
-    return CiFacts(look, checks)
+    if not checks.red:
+        return CiFacts(look, checks)
+    judged = judge_head(look, checks, clients)
+    return CiFacts(look, checks, judged.groups, judged.notes)
 
 
 def decide(facts: CiFacts, now: datetime) -> list[Action]:

@@ -1,46 +1,99 @@
-"""`expand`: from a commit, a branch, an issue or a merge group to the pull requests they concern."""
+"""`expand`: from a commit, a branch, an issue or a merge group to the pull requests they concern.
+
+Also what no delivery told us: `open` compares all open pull requests with what we know, `redeliver` asks for
+the deliveries that never arrived.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
 
 from bot import store
-from bot.actions import Action, Mode, Schedule, SetCheck, Target
+from bot.actions import Action, Mode, Redeliver, Schedule, SetCheck, Target
 from bot.clients import Clients
 from bot.db.models import Pull
-from bot.dispatch import Handler, JobSpec
+from bot.dispatch import LOOK, Handler, JobSpec
 from bot.gathering import repo_config
+from bot.github import connect
+from bot.pulls import when
 
 MOST_PULLS = 100
+MOST_ATTEMPTS = 3
 Wanted = Callable[[Mapping[str, Any]], bool]
 QUEUED_PULL = re.compile(r"/pr-(\d+)-")
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandFacts:
-    """Which pull requests a subject concerns, and the looks they need; `group` is a merge group's target."""
+    """The looks that a subject calls for, as (pull request, verb).
 
-    numbers: tuple[int, ...]
-    verbs: tuple[str, ...]
+    `group` is a merge group's own target; `lost` are deliveries that never arrived.
+    """
+
+    looks: tuple[tuple[int, str], ...] = ()
     group: Target | None = None
+    lost: tuple[int, ...] = ()
 
 
 def gather(spec: JobSpec, clients: Clients) -> ExpandFacts | None:
     """Look the subject up."""
     kind, _, rest = spec.subject.partition(":")
     if kind == "sha":
-        return ExpandFacts(by_sha(rest, clients), ("ci",))
+        return ExpandFacts(each(by_sha(rest, clients), ("ci",)))
     if kind == "branch":
-        return ExpandFacts(red_pulls(rest, clients), ("ci", "triage"))
+        return ExpandFacts(each(red_pulls(rest, clients), ("ci", "triage")))
     if kind == "issue":
-        return ExpandFacts(linked_pulls(rest, clients), ("triage",))
+        return ExpandFacts(each(linked_pulls(rest, clients), ("triage",)))
     if kind == "group":
         return merge_group(rest, clients)
+    if kind == "open":
+        return ExpandFacts(changed_pulls(clients))
+    if kind == "redeliver":
+        return ExpandFacts(lost=lost_deliveries(clients))
     return None
+
+
+def each(numbers: Iterable[int], verbs: Iterable[str]) -> tuple[tuple[int, str], ...]:
+    """Return every verb for every pull request."""
+    return tuple((number, verb) for number in numbers for verb in verbs)
+
+
+def changed_pulls(clients: Clients) -> tuple[tuple[int, str], ...]:
+    """Return what is not as we know it: pull requests that changed, came, or are over."""
+    with clients.sessions() as session:
+        asked = select(Pull).where(Pull.repo_id == clients.spec.repo_id, Pull.state == "open")
+        known = {row.number: (row.head_sha, row.updated_at) for row in session.scalars(asked)}
+    now = {}
+    for pull in clients.github.pages("/pulls", {"state": "open"}):
+        now[int(pull["number"])] = (pull["head"]["sha"], when(pull.get("updated_at")))
+    moved = [number for number, state in now.items() if known.get(number) != state]
+    over = [number for number in known if number not in now]
+    return (*each(moved[:MOST_PULLS], LOOK), *each(over[:MOST_PULLS], ("closed",)))
+
+
+def lost_deliveries(clients: Clients) -> tuple[int, ...]:
+    """Return the App's deliveries of the last day of which no attempt arrived, each once."""
+    if not clients.credentials.is_app:
+        return ()
+    since = clients.now - timedelta(days=1)
+    attempts: dict[str, list[Mapping[str, Any]]] = {}
+    for one in connect(clients.credentials, None).pages("/app/hook/deliveries"):
+        if when(one.get("delivered_at")) < since:
+            break
+        attempts.setdefault(str(one.get("guid")), []).append(one)
+    lost = [
+        tried for tried in attempts.values() if len(tried) < MOST_ATTEMPTS and not any(map(arrived, tried))
+    ]
+    return tuple(int(tried[0]["id"]) for tried in lost[:MOST_PULLS])
+
+
+def arrived(attempt: Mapping[str, Any]) -> bool:
+    """Say whether an attempt of a delivery was answered with success."""
+    return 200 <= int(attempt.get("status_code") or 0) < 300
 
 
 def by_sha(sha: str, clients: Clients) -> tuple[int, ...]:
@@ -103,16 +156,17 @@ def merge_group(rest: str, clients: Clients) -> ExpandFacts | None:
     target = Target(
         clients.spec.repo_id, clients.repository.full_name, number, sha, clients.installation_id, mode
     )
-    return ExpandFacts((), (), target)
+    return ExpandFacts(group=target)
 
 
 def decide(facts: ExpandFacts, now: datetime) -> list[Action]:
-    """Return one look a pull request and verb, or the merge group's check."""
+    """Return the looks, what must be delivered again, or the merge group's check."""
     if facts.group is not None:
         title = "Measured on the pull request itself"
         external = f"perf:{facts.group.head_sha}"
         return [SetCheck("prgate/perf", external, "completed", "success", title, title)]
-    return [Schedule(verb, number) for number in facts.numbers for verb in facts.verbs]
+    again: list[Action] = [Redeliver(facts.lost)] if facts.lost else []
+    return [*again, *(Schedule(verb, number) for number, verb in facts.looks)]
 
 
 HANDLER = Handler("expand", gather, decide, lambda facts: facts.group)
