@@ -70,3 +70,8 @@ def test_the_pooled_sd_is_that_of_the_groups() -> None:
 def test_a_huge_ratio_stays_a_number() -> None:
     assert math.isfinite(to_percent(1e6))
     assert to_percent(math.log(1.1)) == pytest.approx(10.0)
+
+
+def test_the_boundary_is_the_published_one() -> None:
+    """By hand for a level of 3 % and four blocks: rho^2 = 1.87949, radius^2 = 0.283254 * 7.76894."""
+    assert mixture_radius(4, 0.03) == pytest.approx(1.48344, abs=2e-5)
