@@ -10,6 +10,7 @@ from bot.demo.world import EmbeddedWorld
 BOT = "prgate"
 CI = "buildkite[bot]"
 COMMENT_LIMIT_S = 60.0
+UNDECIDED = re.compile(r"^### Performance: (?:queued|being measured|could not be measured)", re.MULTILINE)
 MARKER = re.compile(r"^<!-- prgate:([\w:-]+) -->")
 WANTED = ("route", "triage", "ci", "perf")
 
@@ -113,15 +114,22 @@ class Replay:
         wait_until(there, self.world.children, COMMENT_LIMIT_S, what)
 
     def missing(self) -> list[str]:
-        """Return which comments did not come out."""
+        """Return which comments did not come out, or never reached their end."""
         recording = self.world.recording
         wanted = {recording.fix.number: WANTED, recording.culprit.number: ("route", "triage", "perf")}
-        return [
-            f"{marker} on #{number}"
+        absent = [
+            f"the {marker} comment on #{number}"
             for number, markers in wanted.items()
             for marker in markers
             if marker not in {found for found, _ in self.markers(number)}
         ]
+        undecided = [
+            f"a decision in the {marker} comment on #{number}"
+            for number in wanted
+            for marker, body in self.markers(number)
+            if marker == "perf" and UNDECIDED.search(body)
+        ]
+        return [*absent, *undecided, *self.world.dead_jobs()]
 
 
 def marker_of(body: str) -> str | None:

@@ -176,6 +176,14 @@ class EmbeddedWorld:
 
         wait_until(stays_quiet, self.children, limit_s, "an end of the work")
 
+    def dead_jobs(self) -> list[str]:
+        """Return the jobs that failed for good, in words."""
+        if self._engine is None:
+            return []
+        with open_reading_sessions(self._engine)() as session:
+            dead = session.scalars(select(Job).where(Job.state == JobState.DEAD)).all()
+        return [f"the end of job {job.verb} on #{job.number} ({job.error})" for job in dead]
+
     def _open_jobs(self) -> int:
         return self._count(
             select(func.count()).select_from(Job).where(Job.state.in_((JobState.QUEUED, JobState.RUNNING)))

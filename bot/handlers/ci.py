@@ -1,11 +1,11 @@
 """`ci`: once a required check was red, keeps the CI note in step with the head."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from bot.actions import Action, Record, Schedule, UpsertComment
-from bot.ci_judging import judge_head
+from bot.ci_judging import Judged, judge_head
 from bot.ci_note import CiView, FailureGroup, ci_note
 from bot.clients import Clients
 from bot.dispatch import Handler, JobSpec
@@ -16,12 +16,11 @@ from bot.people import claims_unrelated
 
 @dataclass(frozen=True, slots=True)
 class CiFacts:
-    """How the head's checks stand, and what the failures are."""
+    """How the head's checks stand, and what its failures were judged to be."""
 
     look: Look
     checks: HeadChecks
-    groups: tuple[FailureGroup, ...] = ()
-    notes: tuple[str, ...] = ()
+    judged: Judged = field(default_factory=Judged)
 
 
 def gather(spec: JobSpec, clients: Clients) -> CiFacts | None:
@@ -35,8 +34,7 @@ def gather(spec: JobSpec, clients: Clients) -> CiFacts | None:
     checks = read_checks(clients.github, target.head_sha, look.facts.base_ref, look.config.ci)
     if not checks.red:
         return CiFacts(look, checks)
-    judged = judge_head(look, checks, clients)
-    return CiFacts(look, checks, judged.groups, judged.notes)
+    return CiFacts(look, checks, judge_head(look, checks, clients))
 
 
 def decide(facts: CiFacts, now: datetime) -> list[Action]:
@@ -61,22 +59,29 @@ def overall_of(facts: CiFacts) -> str:
     """Return the head in one word: the worst verdict of its failures, or how far its checks are."""
     if not facts.checks.red:
         return "green" if facts.checks.finished else "pending"
-    rulings = {group.ruling for group in facts.groups}
-    if not rulings:
-        return "unknown"
-    return next(one for one in ("regression", "unknown", "unrelated") if one in rulings)
+    # A red check without a failure that could be read is not known to be anybody's.
+    verdict = facts.judged.verdict
+    return verdict.overall if verdict and verdict.failures else "unknown"
 
 
 def view_of(facts: CiFacts) -> CiView:
     """Return what the note shows."""
     return CiView(
-        groups=facts.groups,
+        groups=facts.judged.groups,
         red=facts.checks.red,
         finished=facts.checks.finished,
         required_known=facts.checks.required is not None,
-        claim_by=claims_unrelated(facts.look.facts),
-        notes=facts.notes,
+        claim_by=claimant(facts),
+        notes=tuple(dict.fromkeys(facts.judged.notes)),
+        clears_status=facts.judged.verdict.clears_status if facts.judged.verdict else None,
     )
+
+
+def claimant(facts: CiFacts) -> str | None:
+    """Return the author where they say that the red is not theirs, in the description or a comment."""
+    if facts.judged.verdict is not None and facts.judged.verdict.claim:
+        return facts.look.facts.author
+    return claims_unrelated(facts.look.facts)
 
 
 def value_of(facts: CiFacts, overall: str, red_seen: bool) -> dict[str, Any]:
@@ -87,9 +92,9 @@ def value_of(facts: CiFacts, overall: str, red_seen: bool) -> dict[str, Any]:
         "red": list(facts.checks.red),
         "red_seen": red_seen,
         "finished": facts.checks.finished,
-        "failures": [failure_value(group) for group in facts.groups],
-        "groups": [group.to_value() for group in facts.groups],
-        "notes": list(facts.notes),
+        "failures": [failure_value(group) for group in facts.judged.groups],
+        "groups": [group.to_value() for group in facts.judged.groups],
+        "notes": list(facts.judged.notes),
     }
 
 
