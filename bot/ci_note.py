@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from bot.comments import EvidenceLine, Frame, evidence_line, render
-from bot.escape import code, text
+from bot.escape import code, prose
 
 Ruling = Literal["regression", "unrelated", "unknown"]
 ORDER: tuple[Ruling, ...] = ("regression", "unknown", "unrelated")
@@ -72,6 +72,7 @@ class CiView:
     required_known: bool = True
     claim_by: str | None = None
     notes: tuple[str, ...] = ()
+    clears_status: str | None = None
 
     def count(self, ruling: Ruling) -> int:
         """Return how many failures have this verdict."""
@@ -132,10 +133,10 @@ def opening(view: CiView) -> str:
 def next_step(group: FailureGroup, at: str) -> str:
     """Return what to do about one group, in Markdown."""
     job = group.jobs[0] if group.jobs else ""
-    if group.declared_by:
-        return f"Declared by {code(group.declared_by)}."
+    if group.declared_by and group.ruling == "unrelated":
+        return "No action by the author: this is a maintainer's word."
     if group.ruling == "unknown":
-        settle = text(group.would_settle_it, 500) if group.would_settle_it else "A look by a maintainer."
+        settle = prose(group.would_settle_it) if group.would_settle_it else "A look by a maintainer."
         return f"{settle} A maintainer may also say `{at} unrelated` or `{at} mine` with the job's name."
     if group.ruling == "regression":
         return "Fix it here."
@@ -149,17 +150,10 @@ def next_step(group: FailureGroup, at: str) -> str:
 
 def status_step(view: CiView) -> str | None:
     """Return which action clears the required status, where nothing is the author's to fix."""
-    if not view.red or view.count("regression") or view.count("unknown") or not view.groups:
+    if not view.red or not view.groups or view.count("regression") or view.count("unknown"):
         return None
     names = ", ".join(code(name) for name in view.red)
-    if any(group.declared_by for group in view.groups):
-        return (
-            f"The required {names} stays red until it is run again; a maintainer may merge on their own word."
-        )
-    kinds = {group.kind for group in view.groups}
-    if kinds <= {"flaky", "infra"}:
-        return f"The required {names} turns green when the named jobs are run again."
-    return f"The required {names} stays red until the base branch is fixed and this branch has that fix."
+    return f"{prose(view.clears_status)} Red: {names}." if view.clears_status else f"Red: {names}."
 
 
 def explain(groups: Sequence[FailureGroup], at: str) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         text=escape.text,
+        prose=escape.prose,
         code=escape.code,
         block=escape.block,
         login=escape.login,
@@ -121,7 +122,7 @@ def evidence_line(line: EvidenceLine) -> str:
     """Return one reason in Markdown, with its commit and its link."""
     where = [short(line.sha)] if line.sha else []
     where += [escape.link("see", line.url)] if line.url else []
-    return f"{escape.text(line.says, 600)}{' (' + ', '.join(where) + ')' if where else ''}"
+    return f"{escape.prose(line.says)}{' (' + ', '.join(where) + ')' if where else ''}"
 
 
 def signed(value: float) -> str:

@@ -26,6 +26,24 @@ def text(value: str, limit: int = 300) -> str:
     return SPECIAL.sub(lambda match: "\\" + match[0], calm)
 
 
+def prose(value: str, limit: int = 600) -> str:
+    """Return a sentence of ours with foreign names in backticks: those become code spans, the rest text."""
+    parts = one_line(value, limit).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return text(value, limit)
+    return "".join(
+        code(part, limit) if place % 2 else keep_blanks(part, limit) for place, part in enumerate(parts)
+    )
+
+
+def keep_blanks(part: str, limit: int) -> str:
+    """Return a piece of prose with the blanks at its ends."""
+    inner = text(part, limit)
+    if not inner:
+        return part
+    return (" " if part[0] == " " else "") + inner + (" " if part[-1] == " " else "")
+
+
 def code(value: str, limit: int = 300) -> str:
     """Return foreign text as a code span: mentions and markup in it are dead; a bar cannot break a table."""
     flat = one_line(value, limit).replace("|", "\u01c0") or " "

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.actions import Mode
@@ -76,6 +76,7 @@ def test_a_file_that_is_no_configuration_is_refused_in_one_line(text: str, says:
     assert "\n" not in fault
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abe=[]\"'{}.,#\n 01mode", max_size=200))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     with suppress(ConfigError):

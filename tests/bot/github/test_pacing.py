@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.dispatch import RetryLater
@@ -13,6 +13,7 @@ from bot.pacing import HOUR_LIMIT, MINUTE_LIMIT, fresh, reserve
 START = datetime(2026, 9, 21, 10, 0, tzinfo=UTC)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(min_value=0, max_value=90), min_size=1, max_size=700), st.sampled_from([0.0, 1.0]))
 def test_no_limit_is_ever_exceeded(pauses_s: list[float], gap_s: float) -> None:
     turns, now, times = fresh(START), START, []
