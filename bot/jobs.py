@@ -39,7 +39,8 @@ class Claim:
     spec: JobSpec
     attempt: int
     owner: str
-    delivery_guid: str | None = None
+    delivery_guid: str | None
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,32 +126,29 @@ def claim(sessions: Sessions, job_id: int, lease_s: float) -> Claim | Busy | Non
         taken = session.execute(start(job_id, owner, lease_s)).one_or_none()
         if taken is None:
             return None
-        verb, repo_id, number, subject, key, attempt, guid = taken
+        verb, repo_id, number, subject, key, attempt, guid, created_at = taken
         if number is not None and not take_writer_lease(session, repo_id, number, owner, lease_s):
             session.rollback()
             return Busy(job_id)
         session.commit()
-    return Claim(job_id, JobSpec(verb, repo_id, number, subject, key), attempt, owner, guid)
+    return Claim(job_id, JobSpec(verb, repo_id, number, subject, key), attempt, owner, guid, created_at)
 
 
-def start(
-    job_id: int, owner: str, lease_s: float
-) -> ReturningUpdate[str, int, int | None, str, str | None, int, str | None]:
+Taken = ReturningUpdate[str, int, int | None, str, str | None, int, str | None, datetime]
+
+
+def start(job_id: int, owner: str, lease_s: float) -> Taken:
     """Return the conditional UPDATE that makes a due job running; its key is free for the next look."""
-    return (
-        update(Job)
-        .where(Job.id == job_id, due())
-        .values(
-            state=JobState.RUNNING,
-            lease_owner=owner,
-            lease_until=now_plus(lease_s),
-            attempts=Job.attempts + 1,
-            dedupe_key=case((Job.verb.in_(ONCE_VERBS), Job.dedupe_key), else_=null()),
-        )
-        .returning(
-            Job.verb, Job.repo_id, Job.number, Job.subject, Job.coalesce_key, Job.attempts, Job.delivery_guid
-        )
-    )
+    values = {
+        "state": JobState.RUNNING,
+        "lease_owner": owner,
+        "lease_until": now_plus(lease_s),
+        "attempts": Job.attempts + 1,
+        "dedupe_key": case((Job.verb.in_(ONCE_VERBS), Job.dedupe_key), else_=null()),
+    }
+    about = (Job.verb, Job.repo_id, Job.number, Job.subject, Job.coalesce_key)
+    history = (Job.attempts, Job.delivery_guid, Job.created_at)
+    return update(Job).where(Job.id == job_id, due()).values(**values).returning(*about, *history)
 
 
 def take_writer_lease(session: Session, repo_id: int, number: int, owner: str, lease_s: float) -> bool:

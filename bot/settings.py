@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     job_limit_s: int = Field(default=300, ge=1)
     visibility_s: int = Field(default=3600, ge=1)
     retry_delay_s: float = Field(default=10.0, ge=0)
+    outage_delay_s: float = Field(default=30.0, gt=0, description="pause while GitHub does not answer")
     sweep_s: float = Field(default=5.0, gt=0)
     resend_s: float = Field(default=10.0, gt=0)
     reconcile_minutes: int = Field(default=10, ge=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from bot.clients import Clients
 
 log = get_logger(__name__)
+
+LONGEST_OUTAGE_S = 86_400.0
+LONGEST_PAUSE_S = 600.0
 
 # Does one job: gather, decide, apply.
 Run = Callable[[JobSpec, "Clients"], None]
@@ -85,8 +88,27 @@ def attempt(claim: jobs.Claim, worker: Worker) -> tuple[Ending, int | None]:
     except UserError as error:
         return Ending.DONE, jobs.finish(worker.sessions, claim, one_line(error))
     except Exception as error:
-        return failure(claim, worker, error)
+        wait_s = outage_wait_s(error, claim, worker.settings, datetime.now(UTC))
+        if wait_s is None:
+            return failure(claim, worker, error)
+        at = datetime.now(UTC) + timedelta(seconds=wait_s)
+        return Ending.POSTPONED, jobs.postpone(worker.sessions, claim, at, one_line(error))
     return Ending.DONE, jobs.finish(worker.sessions, claim)
+
+
+def outage_wait_s(error: Exception, claim: jobs.Claim, settings: Settings, now: datetime) -> float | None:
+    """Return how long to wait where GitHub itself is down, longer with the job's age; None for other faults.
+
+    An outage of minutes or hours must bury no job; after a day it is no outage any more.
+    """
+    from bot.github import GitHubFault
+
+    if not isinstance(error, GitHubFault) or 0 < error.status < 500:
+        return None
+    age_s = (now - claim.created_at).total_seconds()
+    if age_s > LONGEST_OUTAGE_S:
+        return None
+    return min(max(settings.outage_delay_s, age_s / 4), LONGEST_PAUSE_S)
 
 
 def failure(claim: jobs.Claim, worker: Worker, error: Exception) -> tuple[Ending, int | None]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bot.app import Wiring, create_app
 from bot.dispatch import JobSpec, RetryLater, UserError
 from bot.events import Event, MalformedPayload, RepoRef
+from bot.github import GitHubFault
 from bot.log import configure
 from bot.serving import serve_app
 from bot.settings import load_settings
@@ -71,6 +72,9 @@ def run(spec: JobSpec, clients: "Clients") -> None:
     if spec.subject == "later" and not flag.exists():
         flag.touch()
         raise RetryLater(datetime.now(UTC) + timedelta(seconds=0.5), "pace")
+    if spec.subject == "outage" and len(list(flag.parent.glob(f"{flag.name}*"))) < 2:
+        flag.with_name(f"{flag.name}-{time.time_ns()}").touch()
+        raise GitHubFault(502, "bad gateway")
     if spec.subject == "refuse":
         raise UserError("please add a description")
     note("end", spec)

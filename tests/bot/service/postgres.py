@@ -55,13 +55,10 @@ class Postgres:
             time.sleep(0.05)
         raise AssertionError("PostgreSQL does not start")
 
-    def new_database(self, template: str = "template1") -> str:
-        """Return the URL of a new database, a copy of `template`."""
+    def new_database(self) -> str:
+        """Return the URL of a new, empty database."""
         name = f"test_{uuid.uuid4().hex[:12]}"
-        self._run("createdb", "-h", str(self.folder), "-U", USER, "-T", template, name)
-        return self.url(name)
-
-    def url(self, name: str) -> str:
+        self._run("createdb", "-h", str(self.folder), "-U", USER, name)
         return f"postgresql://{USER}@/{name}?host={self.folder}"
 
     def stop(self) -> None:

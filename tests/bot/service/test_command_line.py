@@ -13,10 +13,7 @@ import pytest
 import typer
 
 from bot import cli_service
-from tests.bot.service.world import ROOT, World, wait_until
-
-MOUNT = "import typer, bot.cli_service as c; app = typer.Typer(pretty_exceptions_enable=False); c.mount(app)"
-PROGRAM = f"{MOUNT}; app()"
+from tests.bot.service.world import MOUNT, PROGRAM, ROOT, World, wait_until
 
 
 def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

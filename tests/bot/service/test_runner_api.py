@@ -1,6 +1,8 @@
 """The runner lane over real HTTP, with the real worker's client: one run, one worker, one attempt."""
 
+import os
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from perf_runner.client import RefusedError, RunLostError, ServiceClient
 from perf_runner.models import Arm, Block, Machine, Sample
 from perf_runner.plan import Progress
 from perf_runner.protocol import Beat, Offer, Report, RunSpec, StoredBlock, make_token
-from tests.bot.service.world import LANE_KEY, REPOSITORY, SERVICE_KEY, World, wait_until
+from tests.bot.service.world import LANE_KEY, PROGRAM, REPOSITORY, ROOT, SERVICE_KEY, World, wait_until
 
 MACHINE = Machine(host_class="test")
 QUEUE = "runner.test"
@@ -276,3 +278,38 @@ def test_a_run_that_waits_is_rung_for(standing: World, run_id: str) -> None:
     time.sleep(1.5)
     assert row(standing, run_id).sent_at == before
     assert runs.RING_AGAIN_S > 60
+
+
+def test_the_doorbell_brings_a_run_to_a_real_worker_of_the_lane(
+    standing: World, source: tuple[str, str], run_id: str, tmp_path: Path
+) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    change(standing, queue="runner.bell", not_before=later)  # the lane's first question finds nothing
+    told = {
+        "PRGATE_SERVICE_URL": f"http://127.0.0.1:{standing.port}",
+        "PRGATE_LANE_KEY": LANE_KEY,
+        "PRGATE_LANE_QUEUES": "runner.bell",
+        "PRGATE_BROKER_URL": standing.redis.url,
+        "PRGATE_LANE_POLL_S": "600",
+    }
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **told}
+    written = tmp_path / "lane.log"
+    command = [sys.executable, "-c", PROGRAM, "worker", "--lane", "gpu"]
+    with written.open("wb") as log:
+        lane = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: ".> runner.bell" in written.read_text(), what="for the lane's worker")
+        change(standing, not_before=None, sent_at=None)
+        wait_until(
+            lambda: row(standing, run_id).finished_at, what=f"for the run:\n{written.read_text()[-2000:]}"
+        )
+        assert row(standing, run_id).attempt == 1
+        assert row(standing, run_id).machine is not None
+    finally:
+        lane.terminate()
+        lane.wait(timeout=20)
+
+
+def change(world: World, **values: object) -> None:
+    with world.sessions.begin() as session:
+        session.execute(update(Run).values(**values))

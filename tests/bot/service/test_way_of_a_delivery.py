@@ -16,6 +16,7 @@ from redis import Redis
 
 from bot.db.models import Delivery, JobState
 from bot.demo.redis_child import RedisChild
+from tests.bot.service.postgres import Postgres
 from tests.bot.service.world import World, wait_until
 
 
@@ -54,6 +55,13 @@ def test_a_wait_costs_no_attempt_and_a_persons_mistake_is_no_failure(standing: W
     assert [(job.state, job.attempts) for job in standing.jobs(104)] == [(JobState.DONE, 1)] * 2
     (command,) = standing.jobs(105)
     assert (command.state, "please add a description" in (command.error or "")) == (JobState.DONE, True)
+
+
+def test_an_outage_of_github_costs_no_attempt_however_often_it_is_met(standing: World) -> None:
+    standing.post("issue_comment", {"action": "created", "number": 110, "subject": "outage"})
+    wait_until(lambda: standing.all_ended(1, 110), limit_s=60)
+    (job,) = standing.jobs(110)
+    assert (job.state, job.attempts, len(standing.effects("start", 110))) == (JobState.DONE, 1, 3)
 
 
 def test_events_during_a_run_queue_exactly_one_more_look(standing: World) -> None:
@@ -167,6 +175,30 @@ def test_a_killed_web_process_forgets_no_accepted_delivery(world: World) -> None
     done = Counter((effect["verb"], effect["number"]) for effect in world.effects("end"))
     assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(60)}
     assert world.count(Delivery) == 60
+
+
+def test_several_web_processes_and_workers_share_one_postgresql(
+    make_world: Callable[..., World], postgres: Postgres
+) -> None:
+    url = postgres.new_database()
+    worlds = [make_world(url), make_world(url)]
+    for one in worlds:
+        one.start_web()
+        one.start_worker(2)
+    everything = [(n, one) for n in range(40) for one in worlds]  # each delivery goes to both, as twins
+
+    def send(item: tuple[int, World]) -> str:
+        number, one = item
+        return str(one.post("pull_request", opened(number), guid=f"twin-{number}").json()["outcome"])
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = Counter(pool.map(send, everything))
+    assert outcomes == {"new": 40, "repeated": 40}
+    world = worlds[0]
+    wait_until(lambda: world.all_ended(80), limit_s=60, what=world.log("worker")[-3000:])
+    done = Counter((effect["verb"], effect["number"]) for effect in world.effects("end"))
+    assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(40)}
+    assert set(world.deliveries().values()) == {"done"}
 
 
 def test_messages_that_the_broker_lost_are_sent_again(world: World, redis: RedisChild) -> None:

@@ -30,6 +30,8 @@ LANE_KEY = "lane-key-canary"
 REPOSITORY = {"id": 5_000_000_001, "full_name": "acme/engine", "default_branch": "main", "private": False}
 DUMMY = Path(__file__).with_name("dummy.py")
 ROOT = Path(__file__).parents[3]
+MOUNT = "import typer, bot.cli_service as c; app = typer.Typer(pretty_exceptions_enable=False); c.mount(app)"
+PROGRAM = f"{MOUNT}; app()"
 
 
 def signature(body: bytes, secret: str = SECRET) -> str:
@@ -70,7 +72,7 @@ class World:
     def environment(self) -> dict[str, str]:
         quick = {
             "LEASE_S": "2", "HEARTBEAT_S": "0.5", "SWEEP_S": "0.3", "RESEND_S": "1", "RETRY_DELAY_S": "0.05",
-            "JOB_LIMIT_S": "8", "VISIBILITY_S": "10", "LOG_LEVEL": "INFO",
+            "OUTAGE_DELAY_S": "0.2", "JOB_LIMIT_S": "8", "VISIBILITY_S": "10", "LOG_LEVEL": "INFO",
         }  # fmt: skip
         told = {
             "DATA_DIR": str(self.folder),
