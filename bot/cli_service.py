@@ -113,4 +113,20 @@ def prepared(role: "Role") -> "Settings":
     except ConfigurationError as error:
         raise typer.BadParameter(str(error)) from None
     configure(settings.log_level, secrets)
+    require_database(settings)
     return settings
+
+
+def require_database(settings: "Settings") -> None:
+    """Exit 3 with one line where the database does not answer, or a newer prgate made its tables."""
+    from bot.db.engine import open_engine
+    from bot.db.migrate import require_known
+    from bot.errors import one_line
+
+    try:
+        engine = open_engine(settings.database)
+        require_known(engine)
+        engine.dispose()
+    except Exception as error:
+        typer.echo(f"prgate: the database cannot be used: {one_line(error, 300)}", err=True)
+        raise typer.Exit(MACHINE) from None

@@ -11,6 +11,7 @@ from celery.utils.log import get_multiprocessing_logger
 from bot import runs
 from bot.celery_app import Bell, broker_name, make_celery, make_lane
 from bot.db.engine import open_engine, open_sessions
+from bot.db.migrate import upgrade
 from bot.log import get_logger
 from bot.relay import Relay
 from bot.settings import Settings
@@ -52,6 +53,7 @@ def keep_logs(**_: object) -> None:
 def sweep_forever(settings: Settings) -> None:
     """Do the chores, and send what waits, until SIGINT or SIGTERM."""
     engine = open_engine(settings.database)
+    upgrade(engine)
     sessions = open_sessions(engine)
     bell = Bell(make_celery(settings), make_lane(settings))
     relay = Relay(sessions, bell, partial(runs.ring, sessions, bell, settings), settings.resend_s)

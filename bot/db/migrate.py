@@ -20,10 +20,18 @@ def config() -> Config:
     return made
 
 
+class NewerSchemaError(RuntimeError):
+    """The database was migrated by a newer version of prgate than this one."""
+
+
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Migrate up to `revision`; processes that start together wait for each other."""
+    """Migrate up to `revision`; processes that start together wait for each other.
+
+    NewerSchemaError where this version does not know the schema that is there.
+    """
     with engine.begin() as connection:
         lock(connection)
+        check_known(connection)
         made = config()
         made.attributes["connection"] = connection
         command.upgrade(made, revision)
@@ -42,6 +50,20 @@ def lock(connection: Connection) -> None:
     """Let one process migrate at a time; SQLite's immediate transaction is such a lock already."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
+
+
+def require_known(engine: Engine) -> None:
+    """Raise NewerSchemaError where this version does not know the schema that is there."""
+    with engine.connect() as connection:
+        check_known(connection)
+
+
+def check_known(connection: Connection) -> None:
+    """Do so on a connection."""
+    here = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()}
+    if here is not None and here not in known:
+        raise NewerSchemaError(f"its schema {here} was made by a newer prgate; upgrade this one")
 
 
 def current_revision(engine: Engine) -> str | None:

@@ -52,6 +52,16 @@ def test_a_busy_port_is_one_line_and_exit_3(tmp_path: Path) -> None:
     assert ended.stderr.strip().splitlines()[-1].startswith("prgate: cannot listen on 127.0.0.1:")
 
 
+@pytest.mark.parametrize("role", ["worker", "beat"])
+def test_a_database_that_does_not_answer_is_one_line_and_exit_3(role: str) -> None:
+    url = "postgresql://me:canary-word@127.0.0.1:1/db"
+    ended = command(role, BROKER_URL="redis://127.0.0.1:1", DATABASE_URL=url, GITHUB_TOKEN="t" * 20)
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("prgate: the database cannot be used:")
+    assert "Traceback" not in ended.stderr
+    assert "canary-word" not in ended.stderr
+
+
 def test_doctor_says_what_is_ready_and_what_to_do(world: World, tmp_path: Path) -> None:
     ended = command("doctor", "--json", BROKER_URL=world.redis.url, DATA_DIR=str(tmp_path))
     checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}

@@ -7,11 +7,11 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import BigInteger, Boolean, Column, Enum, Integer, LargeBinary, MetaData, Table, inspect
+from sqlalchemy import BigInteger, Boolean, Column, Enum, Integer, LargeBinary, MetaData, Table, inspect, text
 from sqlalchemy.engine import Engine
 
 from bot.db.engine import open_engine, open_sessions
-from bot.db.migrate import config, current_revision, downgrade, newest_revision, upgrade
+from bot.db.migrate import NewerSchemaError, config, current_revision, downgrade, newest_revision, upgrade
 from bot.db.models import Base, Run
 from bot.db.types import SafeJson, UtcDateTime
 
@@ -70,6 +70,16 @@ def test_the_migrations_make_the_tables_that_the_models_name(database_url: str) 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
+    engine.dispose()
+
+
+def test_a_schema_of_a_newer_version_is_left_alone_and_said(empty_database: str) -> None:
+    engine = open_engine(empty_database)
+    upgrade(engine)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(NewerSchemaError, match="9999 was made by a newer prgate"):
+        upgrade(engine)
     engine.dispose()
 
 
