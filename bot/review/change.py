@@ -1,6 +1,7 @@
 """A unified diff as frozen values: the head's side of every hunk, line by line."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from unidiff.errors import UnidiffParseError
@@ -28,16 +29,16 @@ class Hunk:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class FilePatch:
-    """One changed file."""
+    """One changed file; two are equal when they are the same object, so that what is read of it is kept."""
 
     path: str
     is_new: bool
     hunks: tuple[Hunk, ...]
     removed: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def added(self) -> frozenset[int]:
         """Return the numbers of the added lines."""
         return frozenset(line.number for hunk in self.hunks for line in hunk.lines if line.added)
@@ -54,7 +55,7 @@ class FilePatch:
         path = PurePosixPath(self.path)
         return path.suffix == ".py" and not self.is_test and not ASIDE_FOLDERS & set(path.parts[:-1])
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Return all visible lines of the head's side."""
         return "\n".join(line.text for hunk in self.hunks for line in hunk.lines)

@@ -29,7 +29,7 @@ END_TO_END = re.compile(
 BASELINE = re.compile(r"parent|baseline|\bmain\b|before|\bvs\b|versus|against|compared", re.IGNORECASE)
 RAW_RUNS = re.compile(r"\b(?:raw|runs?|repeats?|repetitions?|samples)\b", re.IGNORECASE)
 DECIMALS = re.compile(r"\d+\.\d+")
-CHANGE_COLUMN = re.compile(r"\bvs\b|delta|change|Δ|diff|speed-?up", re.IGNORECASE)
+CHANGE_COLUMN = re.compile(r"\bvs\b|against|delta|change|Δ|diff|speed-?up", re.IGNORECASE)
 TOLERANCE = 0.051  # a percentage is compared as printed, with one decimal
 
 
@@ -193,7 +193,7 @@ def is_rule(row: tuple[str, ...]) -> bool:
 def measured_on(description: Description) -> tuple[str, ...]:
     """Return the accelerators that own measurements ran on, as far as the text says."""
     own = re.compile(
-        r"^nvidia\b|\blocal(?:ly)?\b|measured on|\bran on|tested on|this box|(?:hardware|gpu|machine)s?:",
+        r"\bnvidia\b|\blocal(?:ly)?\b|measured on|\bran on|tested on|this box|(?:hardware|gpu|machine)s?:",
         re.IGNORECASE,
     )
     foreign = re.compile(r"\bci\b|nightly|\bgap\b", re.IGNORECASE)

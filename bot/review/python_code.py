@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from bot.review.change import FilePatch, Hunk
 
-MOST_DROPPED = 40  # lines cut from either end of a hunk until the rest parses
+MOST_DROPPED = 40  # lines cut from the top of a hunk until the rest parses
+MOST_TRIES = 30
 HEADER = re.compile(r"(?:async\s+)?(def|class)\s+([A-Za-z_]\w{0,100})")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -51,20 +52,22 @@ class Fragment:
     whole: bool
 
 
-def places(file: FilePatch, only_added: bool = True) -> Iterator[Place]:
-    """Yield every node of the file's hunks; with `only_added` those that start on an added line."""
-    for fragment in fragments(file):
-        for node, parents in walk(fragment.tree, ()):
-            line = getattr(node, "lineno", 0) + fragment.offset
-            if not only_added or line in file.added:
-                yield Place(file, node, parents, line)
+def places(file: FilePatch, only_added: bool = True) -> tuple[Place, ...]:
+    """Return every node of the file's hunks; with `only_added` those that start on an added line."""
+    return tuple(place for place in all_places(file) if not only_added or place.line in file.added)
 
 
-@lru_cache(maxsize=512)
-def fragments(file: FilePatch) -> tuple[Fragment, ...]:
-    """Return what of the file's hunks parses; the rest is left unread."""
+@lru_cache(maxsize=256)
+def all_places(file: FilePatch) -> tuple[Place, ...]:
+    """Return every node of what of the file's hunks parses; the rest is left unread."""
     parsed = (parse_hunk(hunk, file.is_new) for hunk in file.hunks)
-    return tuple(fragment for fragment in parsed if fragment)
+    return tuple(
+        Place(file, node, parents, node.lineno + fragment.offset)
+        for fragment in parsed
+        if fragment is not None
+        for node, parents in walk(fragment.tree, ())
+        if isinstance(node, ast.stmt | ast.expr)
+    )
 
 
 def walk(node: ast.AST, parents: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
@@ -76,32 +79,37 @@ def walk(node: ast.AST, parents: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST,
 
 
 def parse_hunk(hunk: Hunk, whole: bool) -> Fragment | None:
-    """Return the tree of a hunk, with scaffolding around code that starts inside a block."""
+    """Return the tree of a hunk, with scaffolding around code that starts inside a block.
+
+    A statement that the hunk's edges cut is dropped: from the top or the end, where the parser stumbles.
+    """
     lines = [line.text.expandtabs(8) for line in hunk.lines]
-    if not lines:
-        return None
-    first = hunk.lines[0].number
-    for top in range(min(MOST_DROPPED, len(lines))):
-        scaffold = scaffolding(lines[top:], hunk.header)
-        tree = parse_prefix([*scaffold, *lines[top:]], len(scaffold))
-        if tree is not None:
-            return Fragment(tree, first + top - 1 - len(scaffold), whole)
-    return None
-
-
-def parse_prefix(lines: list[str], scaffold: int) -> ast.Module | None:
-    """Return the tree of the longest prefix that parses, dropping a cut-off statement at the end."""
-    for end in range(len(lines), max(len(lines) - MOST_DROPPED, scaffold), -1):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an invalid escape in a stranger's string is no concern
-                return ast.parse("\n".join(lines[:end]))
-        except SyntaxError as error:
-            if error.lineno is not None and error.lineno < end - MOST_DROPPED:
-                return None
-        except (ValueError, RecursionError, MemoryError):
+    top, end = 0, len(lines)
+    for _ in range(MOST_TRIES):
+        if top >= end:
             return None
+        scaffold = scaffolding(lines[top:end], hunk.header)
+        tree, stumbled = parse([*scaffold, *lines[top:end]])
+        if tree is not None:
+            return Fragment(tree, hunk.lines[0].number + top - 1 - len(scaffold), whole)
+        place = stumbled - len(scaffold)  # 1 is the first line that is left
+        if place <= MOST_DROPPED and place <= (end - top) // 2:
+            top += max(1, place)
+        else:
+            end = min(end - 1, max(top, top + place - 1))
     return None
+
+
+def parse(lines: list[str]) -> tuple[ast.Module | None, int]:
+    """Return the tree, or None and the number of the line that the parser stumbled over (0: none to name)."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape in a stranger's string is no concern
+            return ast.parse("\n".join(lines)), 0
+    except SyntaxError as error:
+        return None, error.lineno or 0
+    except (ValueError, RecursionError, MemoryError):
+        return None, 0
 
 
 def scaffolding(lines: list[str], header: str) -> list[str]:

@@ -14,6 +14,7 @@ BOUNDS = re.compile(
     re.IGNORECASE,
 )
 TENSOR_MAKERS = re.compile(r"torch\.|\.to\(|device|dtype")
+CACHE_NAMES = re.compile(r"(?:^|_)(?:cache|caches|cached|memo|memos)$", re.IGNORECASE)
 # What changes a tensor made by a function: where one of these is used, the key must hold it.
 PARTS = ("device", "dtype")
 
@@ -59,7 +60,7 @@ def stores(place: Place) -> Iterator[Finding]:
         return
     target = node.targets[0]
     name = dotted(target.value)
-    if not re.search(r"cache|memo", name.rsplit(".", 1)[-1], re.IGNORECASE) or is_request_scoped(name):
+    if not CACHE_NAMES.search(name.rsplit(".", 1)[-1]) or is_request_scoped(name) or is_index(target.slice):
         return
     missing = missing_parts(target.slice, node.value, function)
     if missing:
@@ -71,7 +72,15 @@ def stores(place: Place) -> Iterator[Finding]:
 
 def is_request_scoped(name: str) -> bool:
     """Say whether the cache hangs on a request, where its life is bounded."""
-    return bool(re.search(r"request|state|kv_cache|past_key", name, re.IGNORECASE))
+    return bool(re.search(r"request|state|kv_cache|past_key|feat", name, re.IGNORECASE))
+
+
+def is_index(key: ast.AST) -> bool:
+    """Say whether a key is a place in a list of fixed length, such as a layer's number."""
+    named = dotted(key).rsplit(".", 1)[-1].lower()
+    return isinstance(key, ast.Constant) or bool(
+        re.search(r"(?:^|_)(?:idx|index|i|n|layer|step|pos)$", named)
+    )
 
 
 def missing_parts(key: ast.AST, value: ast.AST, function: Function) -> list[str]:
@@ -100,6 +109,9 @@ def finding(rule: str, file: FilePatch, line: int, says: str) -> Finding:
         path=file.path,
         line=line,
         says=says,
-        do="Bound it, and key it by shape, layout, device, dtype, schedule, task and adapter; or keep it on the request.",
+        do=(
+            "Bound it, and key it by shape, layout, device, dtype, schedule, task and adapter; or keep it "
+            "on the request."
+        ),
         source=SOURCE,
     )

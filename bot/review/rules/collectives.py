@@ -31,9 +31,15 @@ def check(change: Change) -> Iterator[Finding]:
                     severity="medium",
                     path=file.path,
                     line=place.line,
-                    says=f"`{name}` is added or changed and no test of this pull request covers a parallel run.",
-                    do="Add a test over two processes that compares with the single-process result, with uneven heads and "
-                    "strided layouts; say how bytes and collectives change.",
+                    says=(
+                        f"`{name}` is added or changed and no test of this pull request covers a "
+                        "parallel run."
+                    ),
+                    do=(
+                        "Add a test over two processes that compares with the single-process result, with "
+                        "uneven heads and "
+                        "strided layouts; say how bytes and collectives change."
+                    ),
                     source=SOURCE,
                 )
                 break

@@ -61,7 +61,8 @@ def without_figure(description: Description) -> Iterator[Finding]:
             "claim-without-figure",
             "medium",
             "The pull request claims speed and gives no figure.",
-            "Add before and after of a fixed workload: model, shape, steps, seed, hardware, at least three runs.",
+            "Add before and after of a fixed workload: model, shape, steps, seed, hardware, at least "
+            "three runs.",
         )
 
 
@@ -116,7 +117,8 @@ def kernel_only(description: Description) -> Iterator[Finding]:
             "kernel-win-without-end-to-end",
             "high",
             f"A kernel is said to win (“{wins[0][:120]}”) and no end-to-end metric is shown to move.",
-            "Measure the whole request on the same workload: launches and dispatch can cost more than the kernel saves.",
+            "Measure the whole request on the same workload: launches and dispatch can cost more than "
+            "the kernel saves.",
         )
 
 
@@ -140,7 +142,8 @@ def other_hardware(description: Description) -> Iterator[Finding]:
         yield about(
             "evidence-from-other-hardware",
             "medium",
-            f"The measurements are from {', '.join(measured)}; what is claimed or failing is on {', '.join(others)}.",
+            f"The measurements are from {', '.join(measured)}; what is claimed or failing is on "
+            f"{', '.join(others)}.",
             f"Measure on {others[0]} as well, or limit the claim to {measured[0]}.",
         )
 
@@ -178,6 +181,7 @@ def wrong_percentages(description: Description) -> Iterator[Finding]:
             yield about(
                 "percentage-does-not-follow",
                 "high",
-                f"{shown[0].strip() if shown else 'A percentage'} in “{claim.text[:120]}” does not follow from the table's own numbers.",
+                f"{shown[0].strip() if shown else 'A percentage'} in “{claim.text[:120]}” does not follow "
+                "from the table's own numbers.",
                 "Recompute it from the rows, and say which metric it is of.",
             )

@@ -11,7 +11,7 @@ from bot.review.python_code import Function, Place, called, dotted, places
 SOURCE = "performance patterns: fusion-first operator patterns"
 FUSED = re.compile(r"(^|_)fused(_|$)|_fused$|_triton$|^triton_", re.IGNORECASE)
 NOT_A_CALL = re.compile(
-    r"^(is|has|can|use|uses|should|supports|enable|disable|set|get|register|test)_", re.IGNORECASE
+    r"^_*(is|has|can|use|uses|should|supports|enable|disable|set|get|register|test)_", re.IGNORECASE
 )
 LEAVES = (ast.Return, ast.Raise)
 
@@ -39,9 +39,15 @@ def unguarded(file: FilePatch) -> Iterator[Finding]:
             severity="high",
             path=file.path,
             line=place.line,
-            says=f"`{name}(…)` is taken for every input: no guard by device, dtype, shape or size, and no eager path.",
-            do="Guard it (device, dtype, head size, a minimum of tokens below which launches cost more than the kernel "
-            "saves), keep the eager path as the fallback, and count which one ran.",
+            says=(
+                f"`{name}(…)` is taken for every input: no guard by device, dtype, shape or size, and no "
+                "eager path."
+            ),
+            do=(
+                "Guard it (device, dtype, head size, a minimum of tokens below which launches cost more "
+                "than the kernel "
+                "saves), keep the eager path as the fallback, and count which one ran."
+            ),
             source=SOURCE,
         )
 
@@ -81,7 +87,10 @@ def untested(file: FilePatch, change: Change) -> Iterator[Finding]:
             path=file.path,
             line=place.line,
             says=f"`{name}` is new and no changed test compares it with the eager path.",
-            do="Add a parity test against the unfused order over odd shapes, strided inputs and every supported dtype, and "
-            "one that unsupported input takes the fallback.",
+            do=(
+                "Add a parity test against the unfused order over odd shapes, strided inputs and every "
+                "supported dtype, and "
+                "one that unsupported input takes the fallback."
+            ),
             source=SOURCE,
         )

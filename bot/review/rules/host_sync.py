@@ -12,6 +12,7 @@ RULE = "device-sync-in-hot-path"
 SOURCE = "performance patterns: eliminate per-layer synchronization"
 COPIES = frozenset({"item", "tolist", "cpu", "numpy"})
 HOT_FUNCTIONS = re.compile(r"^_?(forward|diffuse|denoise|predict_noise|attention|attn)")
+LAYERS = re.compile(r"Block|Attention|Attn|Layer|Processor|MLP", re.IGNORECASE)
 HOT_LOOPS = re.compile(r"timesteps|sigmas|num_inference_steps|blocks|layers", re.IGNORECASE)
 REDUCTIONS = frozenset({"max", "min", "sum", "any", "all", "argmax", "argmin", "count_nonzero", "amax"})
 LENGTHS = re.compile(r"(cu_?seq_?lens?|seq_?lens?_tensor|lengths_tensor)", re.IGNORECASE)
@@ -72,13 +73,18 @@ def is_hot(place: Place) -> bool:
 def finding(place: Place, shown: str) -> Finding:
     """Describe one copy."""
     where = place.function.name if place.function else "this loop"
+    per_layer = LAYERS.search(place.class_name) or place.loops
+    often = ", here once per layer or step" if per_layer else " in every forward"
     return Finding(
         rule=RULE,
         severity="high",
         path=place.file.path,
         line=place.line,
-        says=f"`{shown}` in `{where}` makes the host wait for the device, here once per layer or step.",
-        do="Compute the value once on the host while the request is packed and pass it in; show in a trace that the "
-        "synchronisation is gone.",
+        says=f"`{shown}` in `{where}` makes the host wait for the device{often}.",
+        do=(
+            "Compute the value once on the host while the request is packed and pass it in; show in a "
+            "trace that the "
+            "synchronisation is gone."
+        ),
         source=SOURCE,
     )

@@ -34,7 +34,8 @@ def check(change: Change) -> Iterator[Finding]:
             if loop is not None and is_invariant(place.node, loop):
                 yield finding(
                     place,
-                    f"`{called(place.node)}(…)` is called in every step with nothing that changes from step to step",
+                    f"`{called(place.node)}(…)` is called in every step with nothing that changes from "
+                    "step to step",
                 )
             elif loop is None and builds_table_in_layer(place):
                 yield finding(place, f"`{called(place.node)}(…)` builds a table in every layer")
@@ -48,7 +49,8 @@ def step_loop(place: Place) -> ast.For | None:
 def is_invariant(call: ast.Call, loop: ast.For) -> bool:
     """Say whether a call builds a known invariant from names that the loop never binds."""
     name = called(call)
-    if not INVARIANTS.search(name) or APPLIED.search(name.rsplit(".", 1)[-1]):
+    last = name.rsplit(".", 1)[-1]
+    if not INVARIANTS.search(last) or APPLIED.search(last):
         return False
     changing = assigned(loop.target) | {found for statement in loop.body for found in assigned(statement)}
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -79,7 +81,10 @@ def finding(place: Place, says: str) -> Finding:
         path=place.file.path,
         line=place.line,
         says=f"{says}.",
-        do="Build it once per request before the denoise loop and pass it in; keep it on the request, not on the "
-        "pipeline, where requests are batched.",
+        do=(
+            "Build it once per request before the denoise loop and pass it in; keep it on the request, "
+            "not on the "
+            "pipeline, where requests are batched."
+        ),
         source=SOURCE,
     )

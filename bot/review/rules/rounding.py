@@ -29,8 +29,11 @@ def check(change: Change) -> Iterator[Finding]:
                         path=file.path,
                         line=place.line,
                         says=f"`{place.node.name}` stores `{name}` rounded but normalises the unrounded sum.",
-                        do="Round to the stored dtype and promote again before the norm, and compare the denoise trajectory "
-                        "with the unfused order.",
+                        do=(
+                            "Round to the stored dtype and promote again before the norm, and compare the "
+                            "denoise trajectory "
+                            "with the unfused order."
+                        ),
                         source=SOURCE,
                     )
 
@@ -56,13 +59,21 @@ def lost_boundary(function: Function) -> str | None:
 def stored_at(name: str, function: Function) -> int | None:
     """Return the line where the sum is written out: `tl.store(…, name…)` or `other = name.to(…)`."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and called(node).endswith("store") and len(node.args) > 1:
-            if name in names(node.args[1]):
-                return node.lineno
-        if isinstance(node, ast.Assign) and is_cast(node.value, name):
-            if not any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
-                return node.lineno
+        if isinstance(node, ast.Call) and is_store(node, name):
+            return node.lineno
+        if isinstance(node, ast.Assign) and is_cast(node.value, name) and not binds(node, name):
+            return node.lineno
     return None
+
+
+def is_store(call: ast.Call, name: str) -> bool:
+    """Say whether a call stores a value that is made of the name."""
+    return called(call).endswith("store") and len(call.args) > 1 and name in names(call.args[1])
+
+
+def binds(node: ast.Assign, name: str) -> bool:
+    """Say whether an assignment binds the name."""
+    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
 
 
 def is_cast(node: ast.AST, name: str) -> bool:
@@ -74,7 +85,7 @@ def rounded_back(name: str, function: Function) -> bool:
     """Say whether the name is bound again from a cast of itself."""
     return any(
         isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        and binds(node, name)
         and ".to(" in ast.unparse(node.value)
         and name in names(node.value)
         for node in ast.walk(function)

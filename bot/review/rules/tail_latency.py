@@ -27,8 +27,11 @@ def check(change: Change) -> Iterator[Finding]:
             yield Finding(
                 rule=RULE,
                 severity="medium",
-                says=f"A p{percentile:g} is given from {samples} requests; below {needed:,} it is little more than the slowest "
-                "of them.",
+                says=(
+                    f"A p{percentile:g} is given from {samples} requests; below {needed:,} it is little "
+                    "more than the slowest "
+                    "of them."
+                ),
                 do="Give the median with its range, or collect enough requests under a stated arrival model.",
                 source="performance acceptance: no percentile from too few samples",
             )

@@ -47,8 +47,11 @@ def unchecked(file: FilePatch) -> Iterator[Finding]:
             path=file.path,
             line=place.line,
             says=f"`{name}` is launched by `{function.name}` without a check of dtype, shape or strides.",
-            do="Check what the kernel assumes (dtype, head size, last stride, equal shapes) and take the eager path or raise "
-            "a ValueError that names the input otherwise.",
+            do=(
+                "Check what the kernel assumes (dtype, head size, last stride, equal shapes) and take the "
+                "eager path or raise "
+                "a ValueError that names the input otherwise."
+            ),
             source=SOURCE,
         )
 
