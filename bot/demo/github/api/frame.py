@@ -25,6 +25,8 @@ def hub_of(request: Request) -> Hub:
 Here = Annotated[Hub, Depends(hub_of)]
 Next = Callable[[Request], Awaitable[Response]]
 APP = "app"
+# What needs no login: GitHub's limits, and a log behind the signed address that its redirect names.
+OPEN = ("/rate_limit", "/logs.txt")
 
 
 def actor(request: Request, hub: Hub) -> str:
@@ -82,7 +84,7 @@ class Frame:
     async def answer(self, request: Request, call_next: Next) -> Response:
         """Answer a request that meets no fault; unchanged JSON is 304."""
         try:
-            if not request.url.path.endswith("/rate_limit"):
+            if not request.url.path.endswith(OPEN):
                 actor(request, self.hub)
         except Refused as error:
             return await refused(request, error)
