@@ -4,9 +4,13 @@ from collections import Counter
 
 import pytest
 
+from bot.config import parse
 from bot.demo.recorded import Recording, load
+from bot.demo.recorded.noise import load_noise
 from bot.demo.target import TargetRepository, build_target
 from bot.demo.target.build import git
+from perf_runner.gate import GateSettings, pair
+from perf_runner.noise import prior_from, redraw
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +96,20 @@ def test_what_happened_on_a_commit_happened_after_it_was_made(
     for build in record.builds:
         made = int(git(target.path, "show", "-s", "--format=%ct", build.commit))
         assert build.created_at.timestamp() >= made, f"{build.pipeline} {build.number}"
+
+
+def test_the_prior_of_the_cases_rests_on_recorded_blocks(target: TargetRepository) -> None:
+    """It lies between what a shared and an overloaded machine gave, and no redraw of either accuses often."""
+    record = load_noise()
+    config = parse(git(target.path, "show", f"{target.main}:.github/prgate.toml"))
+    (case,) = [case for case in config.perf.cases if case.name == record.case]
+    for taken in record.sets:
+        prior = prior_from([pair(block.base, block.head) for block in taken.blocks])
+        assert prior.prior_sd == pytest.approx(taken.prior_sd, abs=2e-4)
+        told = GateSettings(margin=case.margin or 0.0, prior_sd=case.prior_sd, prior_df=case.prior_df)
+        rates = redraw([(block.base, block.head) for block in taken.blocks], told, trials=1000)
+        assert rates.regression <= 1.0
+        assert rates.no_regression >= 90.0
+    assert case.prior_sd is not None
+    assert min(taken.prior_sd for taken in record.sets) <= case.prior_sd
+    assert case.prior_sd <= max(taken.prior_sd for taken in record.sets)
