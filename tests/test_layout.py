@@ -39,7 +39,9 @@ def modules() -> list[str]:
             name = ".".join(parts).removesuffix(".__init__")
             if all(part.isidentifier() for part in parts) and not is_data(path):
                 found.append(name)
-    return [name for name in found if not f"{name}.".startswith(HEAVY_ALLOWED) and not name.endswith("__main__")]
+    return [
+        name for name in found if not f"{name}.".startswith(HEAVY_ALLOWED) and not name.endswith("__main__")
+    ]
 
 
 def is_data(path: Path) -> bool:

@@ -9,7 +9,8 @@ from bot.demo.world import EmbeddedWorld
 
 BOT = "prgate"
 CI = "buildkite[bot]"
-COMMENT_LIMIT_S = 60.0
+COMMENT_LIMIT_S = 90.0
+END_LIMIT_S = 300.0  # two measurements one after the other, on a machine that may be busy
 UNDECIDED = re.compile(r"^### Performance: (?:queued|being measured|could not be measured)", re.MULTILINE)
 MARKER = re.compile(r"^<!-- prgate:([\w:-]+) -->")
 WANTED = ("route", "triage", "ci", "perf")
@@ -32,7 +33,7 @@ class Replay:
         verbs = {"open": self.play_open, "builds": self.play_builds, "comment": self.play_comment}
         for step in filter(only, self.world.recording.steps):
             verbs[step.kind](step)
-        self.world.settle()
+        self.world.settle(END_LIMIT_S)
 
     def open_issue(self) -> None:
         """Open the issue that the fix is linked to."""
