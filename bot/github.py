@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -360,12 +359,3 @@ class RepoClient:
         if not isinstance(found, dict) or found.get("type") != "file" or found.get("size", 0) > BLOB_LIMIT:
             return None
         return found["sha"], self.blob(found["sha"])
-
-
-def pause_until(at: datetime, longest_s: float = 2.0) -> None:
-    """Sleep until `at`; RetryLater where that is further away than a worker should wait."""
-    wait_s = (at - datetime.now(UTC)).total_seconds()
-    if wait_s > longest_s:
-        raise RetryLater(at, "the installation's pace")
-    if wait_s > 0:
-        time.sleep(wait_s)

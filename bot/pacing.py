@@ -3,6 +3,7 @@
 The row is read and written in one transaction, so that all workers together keep the pace.
 """
 
+import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
 from bot.db.models import Pace
-from bot.github import pause_until
+from bot.dispatch import RetryLater
 
 MINUTE_LIMIT = 80
 HOUR_LIMIT = 500
@@ -109,3 +110,12 @@ def make_row(session: Session, installation_id: int, now: datetime) -> None:
             )
     except IntegrityError:
         return
+
+
+def pause_until(at: datetime, longest_s: float = LONGEST_WAIT_S) -> None:
+    """Sleep until `at`; RetryLater where that is further away than a worker should wait."""
+    wait_s = (at - datetime.now(UTC)).total_seconds()
+    if wait_s > longest_s:
+        raise RetryLater(at, "the installation's pace")
+    if wait_s > 0:
+        time.sleep(wait_s)
