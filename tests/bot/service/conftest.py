@@ -1,5 +1,6 @@
 """One Redis and, where wanted, one PostgreSQL for all tests of this folder; a world of its own for each."""
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +12,20 @@ from bot.db.engine import Sessions, open_engine, open_sessions
 from bot.db.migrate import upgrade
 from bot.db.models import Base
 from bot.demo.redis_child import RedisChild
+from bot.log import configure
 from tests.bot.service.postgres import Postgres
 from tests.bot.service.world import World
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_logs() -> Iterator[None]:
+    """Log as the service does: structlog's own default draws tracebacks for seconds."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    configure("CRITICAL")
+    yield
+    logging.captureWarnings(False)
+    root.handlers, root.level = handlers, level
 
 
 @pytest.fixture(scope="session")
