@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bot import permissions, runs_queue
-from bot.actions import Action, CancelRuns, Mode, Record, SetCheck, UpsertComment
+from bot.actions import Action, CancelRuns, Mode, Record, Schedule, SetCheck, UpsertComment
 from bot.clients import Clients
 from bot.db.models import Run, RunState
 from bot.dispatch import Handler, JobSpec
@@ -133,7 +133,10 @@ def about(run: RunFacts, look: Look) -> list[Action]:
     view = view_of(run)
     actions: list[Action] = [UpsertComment("perf", perf_note(view, look.frame)), check(view, look)]
     if not run.open:
-        actions.append(record(run, view))
+        row = record(run, view)
+        actions.append(row)
+        if row.value["decision"] != look.memory["perf"].get("decision"):
+            actions.append(Schedule("triage"))  # a slowdown that was measured counts for the priority
     return actions
 
 
