@@ -1,6 +1,7 @@
 """Which jobs an event asks for, and which handler does a job."""
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +84,7 @@ PULL_ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 ISSUE_ACTIONS = frozenset({"labeled", "unlabeled", "closed", "reopened"})
 OWN_CONTEXT = "prgate"
+CLAIM = re.compile(r"\b(?:unrelated|not related|flaky|flake|pre-?existing|not caused)\b", re.IGNORECASE)
 
 
 def jobs_for(event: Event, own_logins: Collection[str] = ()) -> list[JobSpec]:
@@ -116,13 +118,19 @@ def comment_jobs(event: CommentEvent, repo_id: int, number: int) -> list[JobSpec
     """Return a command's job, once per comment, and a look at what words may change (self-review, LGTM)."""
     if event.author.type == "Bot" or event.by_app or event.action in ("deleted", "dismissed"):
         return looks(repo_id, number, ("route",)) if event.action in ("deleted", "dismissed") else []
-    jobs = looks(repo_id, number, ("route", "triage") if isinstance(event, ReviewEvent) else ("route",))
+    jobs = looks(repo_id, number, verbs_for_words(event))
     if "@" not in event.body:
         return jobs
     subject = f"{event.kind}:{event.comment_id}"
     # An edit may only add commands: the handler leaves out those that this comment already gave.
     edit = f":{hashlib.sha256(event.body.encode()).hexdigest()[:12]}" if event.action == "edited" else ""
     return [JobSpec("command", repo_id, number, subject, dedupe_key=f"command:{subject}{edit}"), *jobs]
+
+
+def verbs_for_words(event: CommentEvent) -> tuple[str, ...]:
+    """Return the looks that a person's words call for: a claim about a red check is a reason to look again."""
+    verbs = ("route", "triage") if isinstance(event, ReviewEvent) else ("route",)
+    return (*verbs, "ci") if CLAIM.search(event.body[:20_000]) else verbs
 
 
 def expansion(event: Event, repo_id: int) -> list[JobSpec]:

@@ -63,6 +63,10 @@ def test_a_comment_without_a_mention_only_asks_for_a_look_at_the_routing() -> No
     assert verbs(parse("issue_comment", issue_comment("LGTM"))) == ["route"]
 
 
+def test_a_claim_about_a_red_check_is_a_reason_to_look_at_ci_again() -> None:
+    assert verbs(parse("issue_comment", issue_comment("That failure is unrelated."))) == ["route", "ci"]
+
+
 @pytest.mark.parametrize(
     "comment",
     [{"user": {"login": "other[bot]", "type": "Bot"}}, {"performed_via_github_app": {"slug": "other"}}],

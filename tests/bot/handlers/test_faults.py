@@ -15,6 +15,13 @@ from bot.github import GitHubFault
 World = Any
 
 
+@pytest.fixture
+def still(world: World) -> World:
+    """A world in which nothing is done by itself."""
+    world.verbs = ()
+    return world
+
+
 def clients(world: World, verb: str = "route") -> Clients:
     return Clients(world.sessions, world.settings, datetime.now(UTC), JobSpec(verb, world.repo_id, 1))
 
@@ -37,132 +44,132 @@ def ours(world: World) -> list[str]:
     return [comment.body for comment in world.github.bot_comments(1) if "prgate:ci" in comment.body]
 
 
-def test_a_comment_that_was_created_although_the_answer_was_lost_stays_the_only_one(world: World) -> None:
-    world.open()
-    world.github.faults.fail("POST", "/issues/1/comments", 502, after=True)
+def test_a_comment_that_was_created_although_the_answer_was_lost_stays_the_only_one(still: World) -> None:
+    still.open()
+    still.github.faults.fail("POST", "/issues/1/comments", 502, after=True)
     with pytest.raises(GitHubFault):
-        write(world, UpsertComment("ci", body("red")))
-    write(world, UpsertComment("ci", body("red")))
-    write(world, UpsertComment("ci", body("green")))
-    assert ours(world) == [body("green")]
+        write(still, UpsertComment("ci", body("red")))
+    write(still, UpsertComment("ci", body("red")))
+    write(still, UpsertComment("ci", body("green")))
+    assert ours(still) == [body("green")]
 
 
-def test_an_edit_survives_a_bad_gateway(world: World) -> None:
-    world.open()
-    write(world, UpsertComment("ci", body("red")))
-    world.github.faults.fail("PATCH", "/issues/comments/", 502, times=2)
-    write(world, UpsertComment("ci", body("green")))
-    assert ours(world) == [body("green")]
+def test_an_edit_survives_a_bad_gateway(still: World) -> None:
+    still.open()
+    write(still, UpsertComment("ci", body("red")))
+    still.github.faults.fail("PATCH", "/issues/comments/", 502, times=2)
+    write(still, UpsertComment("ci", body("green")))
+    assert ours(still) == [body("green")]
 
 
-def test_an_equal_text_is_not_written_even_where_our_memory_is_gone(world: World) -> None:
-    world.open()
-    write(world, UpsertComment("ci", body("red")))
-    before = world.writes()
-    write(world, UpsertComment("ci", body("red")))
-    with world.sessions() as session:
+def test_an_equal_text_is_not_written_even_where_our_memory_is_gone(still: World) -> None:
+    still.open()
+    write(still, UpsertComment("ci", body("red")))
+    before = still.writes()
+    write(still, UpsertComment("ci", body("red")))
+    with still.sessions() as session:
         from bot.store import forget_comment
 
-        forget_comment(session, target(world), "ci")
+        forget_comment(session, target(still), "ci")
         session.commit()
-    write(world, UpsertComment("ci", body("red")))
-    assert world.writes() == before
+    write(still, UpsertComment("ci", body("red")))
+    assert still.writes() == before
 
 
-def test_somebody_elses_comment_with_our_marker_is_never_touched(world: World) -> None:
-    world.open()
-    theirs = world.hub.comment(1, "author-01", body("pasted"))
-    write(world, UpsertComment("ci", body("red")))
+def test_somebody_elses_comment_with_our_marker_is_never_touched(still: World) -> None:
+    still.open()
+    theirs = still.hub.comment(1, "author-01", body("pasted"))
+    write(still, UpsertComment("ci", body("red")))
     assert theirs.body == body("pasted")
-    assert ours(world) == [body("red")]
+    assert ours(still) == [body("red")]
 
 
-def test_of_two_of_ours_the_oldest_is_kept(world: World) -> None:
-    world.open()
+def test_of_two_of_ours_the_oldest_is_kept(still: World) -> None:
+    still.open()
     for text in ("one", "two", "three"):
-        world.hub.comment(1, "prgate[bot]", body(text))
-    write(world, UpsertComment("ci", body("red")))
-    assert ours(world) == [body("red")]
+        still.hub.comment(1, "prgate[bot]", body(text))
+    write(still, UpsertComment("ci", body("red")))
+    assert ours(still) == [body("red")]
 
 
-def test_a_comment_that_somebody_deleted_is_made_again_and_only_edit_leaves_it(world: World) -> None:
-    world.open()
-    write(world, UpsertComment("ci", body("red")))
-    (comment,) = [c for c in world.github.bot_comments(1) if "prgate:ci" in c.body]
-    world.hub.delete_comment(comment.id, "maintainer-01")
-    write(world, UpsertComment("ci", body("green"), only_edit=True))
-    assert ours(world) == []
-    write(world, UpsertComment("ci", body("red again")))
-    assert ours(world) == [body("red again")]
+def test_a_comment_that_somebody_deleted_is_made_again_and_only_edit_leaves_it(still: World) -> None:
+    still.open()
+    write(still, UpsertComment("ci", body("red")))
+    (comment,) = [c for c in still.github.bot_comments(1) if "prgate:ci" in c.body]
+    still.hub.delete_comment(comment.id, "maintainer-01")
+    write(still, UpsertComment("ci", body("green"), only_edit=True))
+    assert ours(still) == []
+    write(still, UpsertComment("ci", body("red again")))
+    assert ours(still) == [body("red again")]
 
 
-def test_nothing_is_written_for_a_head_that_moved(world: World) -> None:
-    world.open()
-    before = world.writes()
+def test_nothing_is_written_for_a_head_that_moved(still: World) -> None:
+    still.open()
+    before = still.writes()
     check = SetCheck("prgate/perf", "x", "completed", "success", "fine", "fine")
     for action in (UpsertComment("ci", body("red")), check, SubmitReview("review", body("x", "review"))):
         with pytest.raises(HeadMoved):
-            write(world, action, head="0" * 40)
-    assert world.writes() == before
+            write(still, action, head="0" * 40)
+    assert still.writes() == before
 
 
-def test_a_limit_becomes_a_later_try_and_no_request_goes_out_meanwhile(world: World) -> None:
-    world.open()
-    world.github.faults.limit(30, verb="POST", path="/issues/1/comments")
-    before = len(world.github.state.requests)
+def test_a_limit_becomes_a_later_try_and_no_request_goes_out_meanwhile(still: World) -> None:
+    still.open()
+    still.github.faults.limit(30, verb="POST", path="/issues/1/comments")
+    before = len(still.github.state.requests)
     with pytest.raises(RetryLater) as wait:
-        write(world, UpsertComment("ci", body("red")))
-    sent = [one for one in world.github.state.requests[before:] if one.verb == "POST"]
+        write(still, UpsertComment("ci", body("red")))
+    sent = [one for one in still.github.state.requests[before:] if one.verb == "POST"]
     assert len(sent) == 1
     assert wait.value.at >= datetime.now(UTC) + timedelta(seconds=28)
 
 
-def test_the_pace_makes_a_worker_come_back_later(world: World) -> None:
-    world.open()
-    slow = world.settings.model_copy(update={"github_write_gap_s": 30.0})
-    made = Clients(world.sessions, slow, datetime.now(UTC), JobSpec("route", world.repo_id, 1))
+def test_the_pace_makes_a_worker_come_back_later(still: World) -> None:
+    still.open()
+    slow = still.settings.model_copy(update={"github_write_gap_s": 30.0})
+    made = Clients(still.sessions, slow, datetime.now(UTC), JobSpec("route", still.repo_id, 1))
     first, second = UpsertComment("ci", body("red")), UpsertComment("ci", body("green"))
-    apply([first], target(world), made.spec, made)
+    apply([first], target(still), made.spec, made)
     with pytest.raises(RetryLater):
-        apply([second], target(world), made.spec, made)
-    assert ours(world) == [body("red")]
+        apply([second], target(still), made.spec, made)
+    assert ours(still) == [body("red")]
 
 
-def test_a_check_run_is_updated_in_place_and_left_alone_when_equal(world: World) -> None:
-    world.open()
+def test_a_check_run_is_updated_in_place_and_left_alone_when_equal(still: World) -> None:
+    still.open()
     queued = SetCheck("prgate/perf", "x", "queued", None, "Queued", "It waits.")
     done = SetCheck("prgate/perf", "x", "completed", "failure", "Slower", "By 10 %.")
-    write(world, queued)
-    write(world, done, mode=Mode.GATE)
-    before = world.writes()
-    write(world, done, mode=Mode.GATE)
-    (check,) = world.github.state.check_runs.values()
+    write(still, queued)
+    write(still, done, mode=Mode.GATE)
+    before = still.writes()
+    write(still, done, mode=Mode.GATE)
+    (check,) = still.github.state.check_runs.values()
     assert (check.status, check.conclusion, check.title) == ("completed", "failure", "Slower")
-    assert world.writes() == before
-    write(world, done)
+    assert still.writes() == before
+    write(still, done)
     assert check.conclusion == "neutral"
 
 
-def test_one_reviewer_whom_github_refuses_does_not_spoil_it_for_the_others(world: World) -> None:
+def test_one_reviewer_whom_github_refuses_does_not_spoil_it_for_the_others(still: World) -> None:
     from bot.actions import RequestReview
 
-    world.open(draft=True)
-    write(world, RequestReview(("stranger-01", "owner-03", "author-01")))
-    assert world.hub.require_pull(1).requested == ["owner-03"]
-    before = world.writes()
-    write(world, RequestReview(("owner-03",)))
-    assert world.writes() == before
+    still.open(draft=True)
+    write(still, RequestReview(("stranger-01", "owner-03", "author-01")))
+    assert still.hub.require_pull(1).requested == ["owner-03"]
+    before = still.writes()
+    write(still, RequestReview(("owner-03",)))
+    assert still.writes() == before
 
 
-def test_a_review_falls_back_to_its_text_where_a_line_is_refused(world: World) -> None:
-    world.open()
-    world.github.faults.fail("POST", "/pulls/1/reviews", 422)
+def test_a_review_falls_back_to_its_text_where_a_line_is_refused(still: World) -> None:
+    still.open()
+    still.github.faults.fail("POST", "/pulls/1/reviews", 422)
     review = SubmitReview(
         "review", body("Found:", "review"), (LineComment("omni/layers/rope.py", 99, "Too slow."),)
     )
-    write(world, review)
-    write(world, review)
-    (made,) = world.github.state.reviews.values()
+    write(still, review)
+    write(still, review)
+    (made,) = still.github.state.reviews.values()
     assert made.comments == []
     assert "`omni/layers/rope.py:99`: Too slow." in made.body
 

@@ -94,8 +94,8 @@ def test_no_order_of_events_and_outages_doubles_anything(
 ) -> None:
     MADE.update(template=template, make_world=make_world)
     some = settings(
-        max_examples=8,
-        stateful_step_count=7,
+        max_examples=6,
+        stateful_step_count=6,
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),
