@@ -128,7 +128,7 @@ def comment_jobs(event: CommentEvent, repo_id: int, number: int) -> list[JobSpec
 
 
 def verbs_for_words(event: CommentEvent) -> tuple[str, ...]:
-    """Return the looks that a person's words call for: a claim about a red check is a reason to look again."""
+    """Return the looks that a person's words call for: a claim about a red check means a look again."""
     verbs = ("route", "triage") if isinstance(event, ReviewEvent) else ("route",)
     return (*verbs, "ci") if CLAIM.search(event.body[:20_000]) else verbs
 
