@@ -1,0 +1,143 @@
+"""Other runs of the very same commit: a pass proves a flake; a second failure proves nothing by itself."""
+
+from bot.ci.evidence import Evidence, count
+from bot.ci.failures import DETERMINISTIC, Reading
+from bot.ci.nature import nature_of
+from bot.ci.rules.base import url_of
+from bot.ci.rules.match import compare
+from bot.ci.scene import Case, Scene
+from bot.ci.snapshot import Job, SettleRun
+
+STEADY_RUNS = 3
+
+
+def passed_on_same_commit(case: Case, scene: Scene) -> Evidence | None:
+    """The same job passed on the same commit, in another attempt or build."""
+    for job in retries_of(case, scene):
+        if job.conclusion == "passed":
+            attempt = f"build {job.build}" if job.build and job.build != case.job.build else "another attempt"
+            says = f"`{case.job.name}` passed on this very commit in {attempt}."
+            return Evidence("passed_on_same_commit", "strong", says, url_of(job), scene.snapshot.pr.head_sha)
+    return None
+
+
+def test_passed_on_same_commit(case: Case, scene: Scene) -> Evidence | None:
+    """Another attempt of the job on this commit was red too, but this test passed in it by name."""
+    key = case.failure.key
+    if key is None or nature_of(case.failure) in ("memory", "device", "timeout"):
+        return None
+    for job, reading in red_retries(case, scene):
+        if key in reading.passed:
+            says = f"`{case.failure.test}` passed in another attempt of `{job.name}` on this very commit."
+            return Evidence(
+                "test_passed_on_same_commit", "strong", says, url_of(job), scene.snapshot.pr.head_sha
+            )
+    return None
+
+
+def other_tests_failed_on_same_commit(case: Case, scene: Scene) -> Evidence | None:
+    """Another attempt failed in other tests: a hint of chance, no proof."""
+    key = case.failure.key
+    if key is None:
+        return None
+    for job, reading in red_retries(case, scene):
+        keys = {failure.key for failure in reading.failures}
+        if key not in keys and any(keys - {None}):
+            says = f"Another attempt of `{job.name}` on this commit failed in other tests."
+            return Evidence("other_tests_failed_on_same_commit", "medium", says, url_of(job))
+    return None
+
+
+def repeats_on_another_host(case: Case, scene: Scene) -> Evidence | None:
+    """The same failure came back on this commit on another machine, in a retry or on another platform."""
+    hosts = {host for host in (case.job.agent,) if host}
+    job_seen = None
+    runs = [*red_retries(case, scene), *cousins(case, scene)]
+    for job, reading in runs:
+        if any(
+            failure.key == case.failure.key and compare(case.failure, failure) == "same"
+            for failure in reading.failures
+        ):
+            if job.agent and job.agent not in hosts:
+                job_seen = job_seen or job
+                hosts.add(job.agent)
+    if job_seen is None or not case.job.agent:
+        return None
+    says = f"The same failure came back on this commit on {count(len(hosts), 'host')}, last seen in `{job_seen.name}`."
+    return Evidence("repeats_on_another_host", "medium", says, url_of(job_seen), scene.snapshot.pr.head_sha)
+
+
+def cousins(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:
+    """Return the other red jobs of the head in which the same test failed."""
+    key = case.failure.key
+    if key is None:
+        return []
+    places = {place for place, _ in scene.head.by_test.get(key, []) if place != case.place}
+    return [(scene.head.jobs[place], scene.head.readings[place]) for place in sorted(places)]
+
+
+def retries_of(case: Case, scene: Scene) -> list[Job]:
+    """Return the other runs of a job on the same commit."""
+    return [
+        scene.retries.jobs[place]
+        for place in scene.retries.by_name.get(case.job.name, [])
+        if scene.retries.jobs[place].id != case.job.id or case.job.id is None
+    ]
+
+
+def red_retries(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:
+    """Return the other red runs of a job on the same commit, read."""
+    places = scene.retries.by_name.get(case.job.name, [])
+    return [
+        (scene.retries.jobs[place], scene.retries.readings[place])
+        for place in places
+        if place in scene.retries.readings
+    ]
+
+
+def settled_run(case: Case, scene: Scene) -> SettleRun | None:
+    """Return what running this test on purpose on base and head gave, where that was done."""
+    key = case.failure.key
+    return next((run for run in scene.snapshot.settled if key and run.test == case.failure.test), None)
+
+
+def settled_fails_on_base(case: Case, scene: Scene) -> Evidence | None:
+    """Run on purpose, the test fails on the merge base too, every time."""
+    run = settled_run(case, scene)
+    if run is None or not run.base_failed or run.base_passed or run.base_failed < STEADY_RUNS:
+        return None
+    if run.base_exception and case.failure.exception and run.base_exception != case.failure.exception:
+        return None
+    says = (
+        f"Run on purpose, `{run.test}` fails on the merge base {run.base_failed} times of {run.base_failed}."
+    )
+    return Evidence("settled_fails_on_base", "strong", says, run.url, scene.snapshot.pr.merge_base_sha)
+
+
+def settled_flickers(case: Case, scene: Scene) -> Evidence | None:
+    """Run on purpose, the test both passes and fails on the merge base."""
+    run = settled_run(case, scene)
+    if run is None or not run.base_failed or not run.base_passed:
+        return None
+    total = run.base_failed + run.base_passed
+    says = f"Run on purpose, `{run.test}` fails {run.base_failed} times of {total} on the merge base."
+    return Evidence("settled_flickers", "strong", says, run.url, scene.snapshot.pr.merge_base_sha)
+
+
+def settled_fails_on_head_only(case: Case, scene: Scene) -> Evidence | None:
+    """Run on purpose, the test passes on the merge base every time and fails on the head every time."""
+    run = settled_run(case, scene)
+    if run is None or run.base_failed or run.head_passed:
+        return None
+    if (run.base_passed or 0) < STEADY_RUNS or (run.head_failed or 0) < STEADY_RUNS:
+        return None
+    says = (
+        f"Run on purpose, `{run.test}` passes on the merge base {run.base_passed} times of {run.base_passed} "
+        f"and fails on the head {run.head_failed} times of {run.head_failed}."
+    )
+    return Evidence("settled_fails_on_head_only", "strong", says, run.url, scene.snapshot.pr.head_sha)
+
+
+def is_deterministic(case: Case) -> bool:
+    """Say whether a failure is of a kind that chance does not make: builds, lint, collection."""
+    return case.failure.category in DETERMINISTIC
