@@ -119,7 +119,9 @@ def test_a_limit_becomes_a_later_try_and_no_request_goes_out_meanwhile(still: Wo
     before = len(still.github.state.requests)
     with pytest.raises(RetryLater) as wait:
         write(still, UpsertComment("ci", body("red")))
-    sent = [one for one in still.github.state.requests[before:] if one.verb == "POST"]
+    sent = [
+        one for one in still.github.state.requests[before:] if one.verb == "POST" and "tokens" not in one.path
+    ]
     assert len(sent) == 1
     assert wait.value.at >= datetime.now(UTC) + timedelta(seconds=28)
 
