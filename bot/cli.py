@@ -8,7 +8,9 @@ from importlib.metadata import version as package_version
 
 import typer
 
+import bot.ci.cli
 import bot.cli_config
+import bot.cli_preview
 import bot.cli_service
 import bot.demo.cli
 import bot.review.cli
@@ -19,7 +21,9 @@ PARTS = (
     bot.demo.cli,
     bot.cli_service,
     bot.cli_config,
+    bot.cli_preview,
     routing.cli,
+    bot.ci.cli,
     bot.review.cli,
     perf_runner.cli,
 )
