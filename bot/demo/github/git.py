@@ -164,6 +164,15 @@ class Git:
         """Set a branch to a commit."""
         self.run("update-ref", f"refs/heads/{branch}", sha)
 
+    def merge(self, base: str, head: str, message: str, author: str) -> str | None:
+        """Return a new commit that merges two; None where they conflict."""
+        try:
+            tree = self.run("merge-tree", "--write-tree", base, head).strip()
+        except RuntimeError:
+            return None
+        who = ("-c", f"user.name={author}", "-c", f"user.email={author}@example.org")
+        return self.run(*who, "commit-tree", tree, "-p", base, "-p", head, "-m", message).strip()
+
     def commit_files(self, branch: str, files: dict[str, str], message: str, author: str) -> str:
         """Commit texts on a branch and return the new sha: what a push of one commit does."""
         parent = self.resolve(branch)

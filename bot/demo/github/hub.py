@@ -133,6 +133,21 @@ class Hub:
         self.about_pull(action, actor, pull)
         return pull
 
+    def merge(self, number: int, actor: str) -> str:
+        """Merge a pull request into its base branch and return the new commit; Refused 405 for a conflict."""
+        pull = self.require_pull(number)
+        before = self.git.resolve(pull.base_ref)
+        if pull.state != "open" or pull.draft or before is None:
+            raise Refused(405, "Pull Request is not mergeable")
+        made = self.git.merge(before, pull.head_sha, f"Merge #{number}: {pull.title}", actor)
+        if made is None:
+            raise Refused(405, "Pull Request is not mergeable")
+        self.git.move_branch(pull.base_ref, made)
+        pull.merge_commit = made
+        self.pushed(pull.base_ref, before, made, actor)
+        self.close(number, actor, merged=True)
+        return made
+
     def close(self, number: int, actor: str, *, merged: bool = False) -> None:
         """Close a pull request; `merged` only marks it."""
         pull = self.require_pull(number)
@@ -198,6 +213,18 @@ class Hub:
         shown = self.shapes.review(review) | {"state": state.lower()}
         self.emit("pull_request_review", "submitted", user, review=shown, pull_request=self.shapes.pull(pull))
         return review
+
+    def remark(self, number: int, user: str, path: str, line: int, body: str) -> dict[str, Any]:
+        """Remark on a line of a pull request, outside a review of several; return it as it is shown."""
+        pull = self.require_pull(number)
+        one = Review(
+            self.state.new_id(), number, user, "", "COMMENTED", pull.head_sha, now(), [(path, line, body)]
+        )
+        self.state.reviews[one.id] = one
+        (shown,) = self.shapes.remarks(one)
+        about = self.shapes.pull(pull)
+        self.emit("pull_request_review_comment", "created", user, comment=shown, pull_request=about)
+        return shown
 
     def request_review(self, number: int, actor: str, logins: list[str]) -> Pull:
         """Ask people for a review; one who may not review makes the whole call fail."""

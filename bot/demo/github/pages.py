@@ -48,12 +48,18 @@ def create_pages(hub: Hub) -> APIRouter:
     def pulls() -> Response:
         return page("pulls.html", pulls=list(hub.state.pulls())[::-1])
 
+    @router.get("/_standin/stats")
+    def stats() -> dict[str, int]:
+        """Return how often the API was asked, and how often it was told something."""
+        writes = len(hub.state.writes())
+        return {"reads": len(hub.state.requests) - writes, "writes": writes}
+
     @router.get(f"{here}/pull/{{number}}")
-    def pull(number: int) -> Response:
+    def pull(number: int, watch: str = "") -> Response:
         found = hub.state.pull(number)
         if found is None:
             return page("missing.html", 404, number=number)
-        return page("pull.html", pull=found, **story(hub, found))
+        return page("pull.html", pull=found, watching=bool(watch), **story(hub, found))
 
     @router.post(f"{here}/pull/{{number}}/comment")
     async def comment(number: int, request: Request) -> Response:
@@ -65,7 +71,7 @@ def create_pages(hub: Hub) -> APIRouter:
                 hub.comment(number, user, body)
             except Refused as error:
                 return page("missing.html", error.status, number=number)
-        return RedirectResponse(f"{here}/pull/{number}#box", status_code=303)
+        return RedirectResponse(f"{here}/pull/{number}?watch=1#end", status_code=303)
 
     return router
 

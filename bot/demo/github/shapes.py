@@ -1,5 +1,6 @@
 """State -> JSON as GitHub's REST API and webhooks shape it."""
 
+import zlib
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ from bot.demo.github.state import (
     APP_ID,
     ORGANIZATION_ID,
     REPOSITORY_ID,
+    Artifact,
     CheckRun,
     Comment,
     Issue,
@@ -104,6 +106,7 @@ class Shapes:
             "issue_url": f"{self.api}/issues/{pull.number}",
             "draft": pull.draft,
             "merged": pull.merged,
+            "merge_commit_sha": pull.merge_commit,
             "mergeable": pull.mergeable,
             "mergeable_state": "clean" if pull.mergeable else "dirty",
             "head": self.branch(pull.head_ref, pull.head_sha),
@@ -190,6 +193,25 @@ class Shapes:
             "html_url": f"{self.html}/pull/{review.number}#pullrequestreview-{review.id}",
         }
 
+    def remarks(self, review: Review) -> list[Json]:
+        """Return a review's remarks on lines."""
+        return [
+            {
+                "id": review.id * 100 + index,
+                "pull_request_review_id": review.id,
+                "user": self.user(review.user),
+                "path": path,
+                "line": line,
+                "body": text,
+                "commit_id": review.commit_id,
+                "created_at": stamp(review.submitted_at),
+                "updated_at": stamp(review.submitted_at),
+                "author_association": self.association(review.user, None),
+                "html_url": f"{self.html}/pull/{review.number}#discussion_r{review.id * 100 + index}",
+            }
+            for index, (path, line, text) in enumerate(review.comments)
+        ]
+
     def status(self, status: Status) -> Json:
         """Return a commit status."""
         return {
@@ -217,10 +239,32 @@ class Shapes:
             "html_url": f"{self.html}/runs/{run.id}",
             "started_at": stamp(run.started_at),
             "completed_at": stamp(run.completed_at),
-            "output": {"title": run.title, "summary": run.summary, "annotations_count": 0},
+            "output": {
+                "title": run.title,
+                "summary": run.summary,
+                "annotations_count": len(run.annotations),
+                "annotations_url": f"{self.api}/check-runs/{run.id}/annotations",
+            },
             "app": {"id": APP_ID if run.app == self.state.slug else 15_368, "slug": run.app},
             "check_suite": {"id": run.id + 1, "head_branch": None, "head_sha": run.head_sha},
             "pull_requests": [],
+        }
+
+    def check_suite(self, runs: list[CheckRun]) -> Json:
+        """Return the suite of one App's check runs on a commit."""
+        done = all(run.status == "completed" for run in runs)
+        good = {"success", "neutral", "skipped"}
+        worst = "success" if all(run.conclusion in good for run in runs) else "failure"
+        first = runs[0]
+        return {
+            "id": first.id + 1,
+            "head_branch": None,
+            "head_sha": first.head_sha,
+            "status": "completed" if done else "in_progress",
+            "conclusion": worst if done else None,
+            "app": self.check_run(first)["app"],
+            "pull_requests": [],
+            "latest_check_runs_count": len(runs),
         }
 
     def workflow_run(self, run: WorkflowRun) -> Json:
@@ -236,7 +280,8 @@ class Shapes:
             "conclusion": run.conclusion,
             "run_attempt": run.run_attempt,
             "run_number": run.id,
-            "workflow_id": 1,
+            "workflow_id": zlib.crc32(run.name.encode()),
+            "head_repository": {"full_name": run.head_repository or self.state.full_name},
             "created_at": stamp(run.created_at),
             "updated_at": stamp(run.created_at),
             "run_started_at": stamp(run.created_at),
@@ -253,6 +298,7 @@ class Shapes:
             "run_id": run.id,
             "name": job.name,
             "workflow_name": run.name,
+            "check_run_url": f"{self.api}/check-runs/{job.id}",
             "head_sha": run.head_sha,
             "head_branch": run.head_branch,
             "status": job.status,
@@ -264,4 +310,16 @@ class Shapes:
             "completed_at": stamp(job.completed_at),
             "html_url": f"{self.html}/actions/runs/{run.id}/job/{job.id}",
             "steps": [],
+        }
+
+    def artifact(self, artifact: Artifact, run: WorkflowRun) -> Json:
+        """Return an artifact of an Actions run."""
+        return {
+            "id": artifact.id,
+            "name": artifact.name,
+            "size_in_bytes": len(artifact.data or b""),
+            "expired": artifact.data is None,
+            "created_at": stamp(artifact.created_at),
+            "archive_download_url": f"{self.api}/actions/artifacts/{artifact.id}/zip",
+            "workflow_run": {"id": run.id, "head_sha": run.head_sha},
         }

@@ -1,5 +1,6 @@
 """What the stand-in remembers: one repository with its people, pull requests, comments and checks."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ INSTALLATION_ID = 4242
 APP_ID = 99
 REPOSITORY_ID = 77_001
 ORGANIZATION_ID = 77_000
+_ids = threading.Lock()
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Pull(Issue):
     draft: bool = False
     merged: bool = False
     mergeable: bool | None = True
+    merge_commit: str | None = None
     requested: list[str] = field(default_factory=list)
 
 
@@ -93,6 +96,16 @@ class Status:
 
 
 @dataclass
+class Annotation:
+    """A remark of a check run on a line; `level`: `notice`, `warning` or `failure`."""
+
+    path: str
+    line: int
+    level: str
+    message: str
+
+
+@dataclass
 class CheckRun:
     """A check run."""
 
@@ -108,6 +121,17 @@ class CheckRun:
     app: str
     started_at: datetime
     completed_at: datetime | None = None
+    annotations: list[Annotation] = field(default_factory=list)
+
+
+@dataclass
+class Artifact:
+    """A zip archive that an Actions run left; `data` None: it has expired."""
+
+    id: int
+    name: str
+    created_at: datetime
+    data: bytes | None
 
 
 @dataclass
@@ -128,7 +152,7 @@ class WorkflowJob:
 
 @dataclass
 class WorkflowRun:
-    """An Actions run on one commit."""
+    """An Actions run on one commit. `head_repository` None: the repository's own branch, else a fork's."""
 
     id: int
     name: str
@@ -140,11 +164,25 @@ class WorkflowRun:
     created_at: datetime
     run_attempt: int = 1
     jobs: list[WorkflowJob] = field(default_factory=list)
+    head_repository: str | None = None
+    artifacts: list[Artifact] = field(default_factory=list)
+
+
+@dataclass
+class Attempt:
+    """One more try of a delivery."""
+
+    id: int
+    at: datetime
+    status_code: int
 
 
 @dataclass
 class Delivery:
-    """A webhook delivery; `status_code` 0: the receiver did not answer."""
+    """A webhook delivery; `status_code` is the latest answer, 0 where the receiver did not give one.
+
+    `again` holds the later tries, `first_code` what the first was answered once there are any.
+    """
 
     id: int
     guid: str
@@ -153,7 +191,8 @@ class Delivery:
     body: bytes
     delivered_at: datetime
     status_code: int = 0
-    redelivery: bool = False
+    first_code: int | None = None
+    again: list[Attempt] = field(default_factory=list)
 
 
 @dataclass
@@ -167,7 +206,8 @@ class Request:
 
 @dataclass
 class State:
-    """Everything. `required` None: the branch's rules may not be read."""
+    """Everything. `required` are the checks that a ruleset of main requires, `protected` those of its
+    protection; None: may not be read."""
 
     full_name: str
     slug: str = "prgate"
@@ -181,6 +221,7 @@ class State:
     workflow_runs: dict[int, WorkflowRun] = field(default_factory=dict)
     deliveries: list[Delivery] = field(default_factory=list)
     required: tuple[str, ...] | None = ()
+    protected: tuple[str, ...] | None = ()
     tokens: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, str] = field(default_factory=dict)
     private: bool = False
@@ -189,8 +230,9 @@ class State:
 
     def new_id(self) -> int:
         """Return an id that nothing else has."""
-        self.next_id += 1
-        return self.next_id
+        with _ids:
+            self.next_id += 1
+            return self.next_id
 
     def user(self, login: str) -> User:
         """Return an account, made on first mention: a bot where the name says so."""

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from bot.demo.github.faults import Faults
-from bot.demo.github.state import APP_ID, INSTALLATION_ID, Delivery, State, now
+from bot.demo.github.state import APP_ID, INSTALLATION_ID, Attempt, Delivery, State, now
 
 TIMEOUT_S = 10.0  # GitHub waits this long for an answer
 
@@ -26,7 +26,7 @@ class Hooks:
         self.url = url
         self.secret = secret
         self.faults = faults
-        self._waiting: queue.Queue[Delivery | None] = queue.Queue()
+        self._waiting: queue.Queue[tuple[Delivery, bool] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="hooks", daemon=True)
         self._thread.start()
 
@@ -40,12 +40,12 @@ class Hooks:
         delivery = Delivery(self.state.new_id(), guid, event, action, body, now())
         self.state.deliveries.append(delivery)
         for _ in range(2 if self.faults.duplicate_deliveries else 1):
-            self._waiting.put(delivery)
+            self._waiting.put((delivery, False))
         return delivery
 
     def redeliver(self, delivery: Delivery) -> None:
         """Send a kept delivery again: same id, same body."""
-        self._waiting.put(delivery)
+        self._waiting.put((delivery, True))
 
     def drain(self, timeout_s: float = 30.0) -> bool:
         """Wait until everything queued was sent; False where that took too long."""
@@ -82,18 +82,22 @@ class Hooks:
                     while not self._waiting.empty():
                         batch.append(self._waiting.get())
                     random.shuffle(batch)
-                for delivery in batch:
-                    if delivery is not None:
-                        self._send(client, delivery)
+                for waiting in batch:
+                    if waiting is not None:
+                        self._send(client, *waiting)
                     self._waiting.task_done()
                 if None in batch:
                     return
 
-    def _send(self, client: httpx.Client, delivery: Delivery) -> None:
+    def _send(self, client: httpx.Client, delivery: Delivery, again: bool) -> None:
         if self.url is None or self.faults.drop_deliveries:
             return
         try:
-            answer = client.post(self.url, content=delivery.body, headers=self.headers(delivery))
-            delivery.status_code = answer.status_code
+            code = client.post(self.url, content=delivery.body, headers=self.headers(delivery)).status_code
         except httpx.HTTPError:
-            delivery.status_code = 0
+            code = 0
+        if again:
+            if delivery.first_code is None:
+                delivery.first_code = delivery.status_code
+            delivery.again.append(Attempt(self.state.new_id(), now(), code))
+        delivery.status_code = code

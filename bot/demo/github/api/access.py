@@ -1,5 +1,7 @@
 """Who may what: the App, its installation and tokens, accounts, permissions, deliveries, limits."""
 
+import json
+from collections.abc import Iterator
 from datetime import timedelta
 
 from fastapi import APIRouter, Request, Response
@@ -7,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from bot.demo.github.api.frame import APP, Here, actor, paged
 from bot.demo.github.hub import Hub, Refused
 from bot.demo.github.shapes import Json, stamp
-from bot.demo.github.state import APP_ID, INSTALLATION_ID, Delivery, now
+from bot.demo.github.state import APP_ID, INSTALLATION_ID, Attempt, Delivery, now
 
 ROLES = {"admin": "admin", "maintain": "write", "write": "write", "triage": "read", "read": "read"}
 
@@ -58,8 +60,12 @@ def installation_of_repository(hub: Here) -> Json:
 
 
 @router.post("/app/installations/{number}/access_tokens", status_code=201)
-def access_token(hub: Here, number: int) -> Json:
+def access_token(hub: Here, number: int, request: Request) -> Json:
     """Answer `POST /app/installations/{number}/access_tokens`."""
+    if actor(request, hub) != APP:
+        raise Refused(401, "A JSON web token could not be decoded")
+    if number != INSTALLATION_ID:
+        raise Refused(404, "Not Found")
     token = f"ghs_standin{hub.state.new_id()}"
     hub.state.tokens[token] = f"{hub.state.slug}[bot]"
     expires = now() + timedelta(hours=1)
@@ -96,16 +102,23 @@ def rate_limit(hub: Here) -> Json:
 @router.get("/app/hook/deliveries")
 def deliveries(hub: Here, request: Request) -> Response:
     """Answer `GET /app/hook/deliveries`."""
-    return paged(request, [shown(delivery) for delivery in reversed(hub.state.deliveries)])
+    tries = [attempt for delivery in hub.state.deliveries for attempt in attempts(delivery)]
+    return paged(request, sorted(tries, key=lambda one: one["id"], reverse=True))
+
+
+@router.get("/app/hook/deliveries/{number}")
+def one_delivery(hub: Here, number: int) -> Json:
+    """Answer `GET /app/hook/deliveries/{number}`: with what was sent."""
+    found = delivery_of(hub, number)
+    tried = next(one for one in attempts(found) if one["id"] == number)
+    sent = {"headers": hub.hooks.headers(found), "payload": json.loads(found.body)}
+    return {**tried, "request": sent, "response": {"headers": {}, "payload": ""}}
 
 
 @router.post("/app/hook/deliveries/{number}/attempts", status_code=202)
 def redeliver(hub: Here, number: int) -> Json:
     """Answer `POST /app/hook/deliveries/{number}/attempts`."""
-    found = next((item for item in hub.state.deliveries if item.id == number), None)
-    if found is None:
-        raise Refused(404, "Not Found")
-    hub.hooks.redeliver(found)
+    hub.hooks.redeliver(delivery_of(hub, number))
     return {}
 
 
@@ -134,15 +147,32 @@ def collaborator(hub: Here, login: str) -> Response:
     return Response(status_code=204 if known and known.permission != "none" else 404)
 
 
-def shown(delivery: Delivery) -> Json:
-    """Return a delivery as the App's list tells it."""
+def delivery_of(hub: Hub, number: int) -> Delivery:
+    """Return the delivery that one of its attempts names; Refused 404 for none."""
+    for delivery in hub.state.deliveries:
+        if any(one["id"] == number for one in attempts(delivery)):
+            return delivery
+    raise Refused(404, "Not Found")
+
+
+def attempts(delivery: Delivery) -> Iterator[Json]:
+    """Yield a delivery's attempts as the App's list tells them: each stands for itself, under one guid."""
+    first = delivery.status_code if delivery.first_code is None else delivery.first_code
+    yield attempt(delivery, Attempt(delivery.id, delivery.delivered_at, first), again=False)
+    for one in delivery.again:
+        yield attempt(delivery, one, again=True)
+
+
+def attempt(delivery: Delivery, one: Attempt, *, again: bool) -> Json:
+    """Return one attempt."""
     return {
-        "id": delivery.id,
+        "id": one.id,
         "guid": delivery.guid,
         "event": delivery.event,
         "action": delivery.action or None,
-        "status_code": delivery.status_code,
-        "status": "OK" if 200 <= delivery.status_code < 300 else "Invalid HTTP Response",
-        "delivered_at": stamp(delivery.delivered_at),
-        "redelivery": delivery.redelivery,
+        "status_code": one.status_code,
+        "status": "OK" if 200 <= one.status_code < 300 else "Invalid HTTP Response",
+        "delivered_at": stamp(one.at),
+        "redelivery": again,
+        "installation_id": INSTALLATION_ID,
     }

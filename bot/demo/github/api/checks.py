@@ -52,6 +52,16 @@ def check_runs(hub: Here, ref: str, request: Request, check_name: str = "") -> R
     return paged(request, [hub.shapes.check_run(run) for run in found], "check_runs")
 
 
+@router.get("/commits/{ref}/check-suites")
+def check_suites(hub: Here, ref: str, request: Request) -> Response:
+    """Answer `GET /commits/{ref}/check-suites`: one suite an App."""
+    sha = hub.git.resolve(ref) or ref
+    by_app: dict[str, list[CheckRun]] = {}
+    for run in hub.state.checks_of(sha):
+        by_app.setdefault(run.app, []).append(run)
+    return paged(request, [hub.shapes.check_suite(runs) for runs in by_app.values()], "check_suites")
+
+
 @router.get("/check-runs/{number}")
 def check_run(hub: Here, number: int) -> Json:
     """Answer `GET /check-runs/{number}`."""
@@ -61,8 +71,19 @@ def check_run(hub: Here, number: int) -> Json:
 @router.get("/check-runs/{number}/annotations")
 def annotations(hub: Here, number: int, request: Request) -> Response:
     """Answer `GET /check-runs/{number}/annotations`."""
-    require(hub, number)
-    return paged(request, [])
+    found = [
+        {
+            "path": one.path,
+            "start_line": one.line,
+            "end_line": one.line,
+            "annotation_level": one.level,
+            "message": one.message,
+            "title": None,
+            "raw_details": None,
+        }
+        for one in require(hub, number).annotations
+    ]
+    return paged(request, found)
 
 
 @router.post("/check-runs", status_code=201)

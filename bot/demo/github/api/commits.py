@@ -1,7 +1,5 @@
 """Commits, comparisons, branches and their rules."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 
 from bot.demo.github.api.frame import Here, paged
@@ -85,10 +83,35 @@ def rules(hub: Here, branch: str, request: Request) -> Response:
     return paged(request, [rule] if checks else [])
 
 
+@router.get("/rulesets")
+def rulesets(hub: Here, request: Request) -> Response:
+    """Answer `GET /rulesets`."""
+    if hub.state.required is None:
+        raise Refused(403, "Resource not accessible by integration")
+    one = {"id": 1, "name": "main", "target": "branch", "enforcement": "active"}
+    return paged(request, [one] if hub.state.required else [])
+
+
 @router.get("/branches/{branch}/protection")
-def protection(hub: Here, branch: str) -> Any:
+def protection(hub: Here, branch: str) -> Json:
     """Answer `GET /branches/{branch}/protection`."""
-    raise Refused(403 if hub.state.required is None else 404, "Branch not protected")
+    return {"url": f"{hub.shapes.api}/branches/{branch}/protection", "required_status_checks": guard(hub)}
+
+
+@router.get("/branches/{branch}/protection/required_status_checks")
+def required_status_checks(hub: Here, branch: str) -> Json:
+    """Answer `GET /branches/{branch}/protection/required_status_checks`."""
+    return guard(hub)
+
+
+def guard(hub: Hub) -> Json:
+    """Return what the protection of main requires; Refused 403 where it may not be read, 404 without one."""
+    if hub.state.protected is None:
+        raise Refused(403, "Resource not accessible by integration")
+    if not hub.state.protected:
+        raise Refused(404, "Branch not protected")
+    checks = [{"context": context, "app_id": None} for context in hub.state.protected]
+    return {"strict": False, "contexts": list(hub.state.protected), "checks": checks}
 
 
 @router.get("/git/ref/heads/{branch}")

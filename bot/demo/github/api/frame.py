@@ -1,7 +1,10 @@
 """What every API request meets: authentication, planned faults, conditional answers, and being counted."""
 
 import asyncio
+import base64
 import hashlib
+import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -25,8 +28,8 @@ def hub_of(request: Request) -> Hub:
 Here = Annotated[Hub, Depends(hub_of)]
 Next = Callable[[Request], Awaitable[Response]]
 APP = "app"
-# What needs no login: GitHub's limits, and a log behind the signed address that its redirect names.
-OPEN = ("/rate_limit", "/logs.txt")
+# What needs no login: GitHub's limits, and what lies behind the signed address that a redirect names.
+OPEN = ("/rate_limit", "/logs.txt", "/archive.zip")
 
 
 def actor(request: Request, hub: Hub) -> str:
@@ -34,6 +37,8 @@ def actor(request: Request, hub: Hub) -> str:
     header = request.headers.get("authorization", "")
     token = header.partition(" ")[2].strip()
     if token.count(".") == 2:
+        if not is_app_token(token):
+            raise Refused(401, "A JSON web token could not be decoded")
         return APP
     for known in (hub.state.tokens, hub.state.accounts):
         if token in known:
@@ -43,15 +48,37 @@ def actor(request: Request, hub: Hub) -> str:
 
 def paged(request: Request, items: list[Any], key: str = "") -> Response:
     """Return one page of a list, with a Link header where more follow; `key` wraps it as some lists are."""
-    size = min(max(int(request.query_params.get("per_page", 30)), 1), 100)
-    page = max(int(request.query_params.get("page", 1)), 1)
+    size = min(max(number(request, "per_page", 30), 1), 100)
+    page = max(number(request, "page", 1), 1)
     part = items[(page - 1) * size : page * size]
     body: Any = {"total_count": len(items), key: part} if key else part
     answer = JSONResponse(body)
-    if page * size < len(items):
-        following = request.url.include_query_params(page=page + 1)
-        answer.headers["Link"] = f'<{following}>; rel="next"'
+    last = max(-(-len(items) // size), 1)
+    named = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
+    links = [
+        f'<{request.url.include_query_params(page=where)}>; rel="{name}"'
+        for name, where in named.items()
+        if 1 <= where <= last and where != page
+    ]
+    if links:
+        answer.headers["Link"] = ", ".join(links)
     return answer
+
+
+def number(request: Request, name: str, default: int) -> int:
+    """Return a number of the query; the default where it is none."""
+    given = request.query_params.get(name, "")
+    return int(given) if given.isdecimal() and len(given) < 10 else default
+
+
+def is_app_token(token: str) -> bool:
+    """Say whether a JSON web token is the App's and good now; its signature is not checked, for want of a key."""
+    try:
+        packed = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
+        return str(claims["iss"]) == str(states.APP_ID) and time.time() < int(claims["exp"])
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 class Frame:

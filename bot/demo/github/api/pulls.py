@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from bot.demo.github.api.frame import Here, actor, paged
-from bot.demo.github.hub import Hub
+from bot.demo.github.hub import Hub, Refused
 from bot.demo.github.shapes import Json
 from bot.demo.github.state import Pull
 
@@ -77,19 +77,24 @@ def submit(hub: Here, number: int, request: Request, body: dict[str, Any]) -> Js
 @router.get("/{number}/comments")
 def review_comments(hub: Here, number: int, request: Request) -> Response:
     """Answer `GET /{number}/comments`."""
-    found = [
-        {
-            "id": review.id * 100 + index,
-            "user": hub.shapes.user(review.user),
-            "path": path,
-            "line": line,
-            "body": text,
-        }
-        for review in hub.state.reviews.values()
-        if review.number == number
-        for index, (path, line, text) in enumerate(review.comments)
-    ]
-    return paged(request, found)
+    hub.require_pull(number)
+    reviews = [review for review in hub.state.reviews.values() if review.number == number]
+    return paged(request, [one for review in reviews for one in hub.shapes.remarks(review)])
+
+
+@router.post("/{number}/comments", status_code=201)
+def remark(hub: Here, number: int, request: Request, body: dict[str, Any]) -> Json:
+    """Answer `POST /{number}/comments`."""
+    return hub.remark(number, actor(request, hub), body["path"], int(body.get("line") or 0), body["body"])
+
+
+@router.put("/{number}/merge")
+def merge(hub: Here, number: int, request: Request) -> Json:
+    """Answer `PUT /{number}/merge`; a person needs the permission to write."""
+    who = actor(request, hub)
+    if not who.endswith("[bot]") and hub.state.user(who).permission not in {"admin", "maintain", "write"}:
+        raise Refused(403, "Resource not accessible")
+    return {"sha": hub.merge(number, who), "merged": True, "message": "Pull Request successfully merged"}
 
 
 @router.get("/{number}/requested_reviewers")

@@ -1,5 +1,8 @@
 """GitHub Actions: runs, jobs, logs (a redirect; gone once expired), artifacts."""
 
+from collections.abc import Mapping
+from datetime import datetime
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
@@ -27,15 +30,30 @@ def job_of(hub: Hub, number: int) -> WorkflowJob:
     return found
 
 
+def within(made: datetime, span: str) -> bool:
+    """Say whether a time is in a query's span `from..to`."""
+    start, _, end = span.partition("..")
+    return datetime.fromisoformat(start) <= made <= datetime.fromisoformat(end)
+
+
+def asked_for(run: WorkflowRun, asked: Mapping[str, str]) -> bool:
+    """Say whether a run is what a query asks for."""
+    values = {"head_sha": run.head_sha, "branch": run.head_branch, "event": run.event}
+    plain = all(asked.get(name, value) == value for name, value in values.items())
+    status = asked.get("status")
+    span = asked.get("created")
+    return (
+        plain and status in {None, run.status, run.conclusion} and (not span or within(run.created_at, span))
+    )
+
+
 @router.get("/runs")
-def runs(hub: Here, request: Request, head_sha: str = "", branch: str = "") -> Response:
-    """Answer `GET /runs`."""
-    found = [
-        hub.shapes.workflow_run(run)
-        for run in hub.state.workflow_runs.values()
-        if (not head_sha or run.head_sha == head_sha) and (not branch or run.head_branch == branch)
-    ]
-    return paged(request, found[::-1], "workflow_runs")
+def runs(hub: Here, request: Request) -> Response:
+    """Answer `GET /runs`, newest first."""
+    asked = dict(request.query_params)
+    found = [run for run in hub.state.workflow_runs.values() if asked_for(run, asked)]
+    found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+    return paged(request, [hub.shapes.workflow_run(run) for run in found], "workflow_runs")
 
 
 @router.get("/runs/{number}")
@@ -71,5 +89,29 @@ def log_text(hub: Here, number: int) -> Response:
 @router.get("/runs/{number}/artifacts")
 def artifacts(hub: Here, number: int, request: Request) -> Response:
     """Answer `GET /runs/{number}/artifacts`."""
-    require(hub, number)
-    return paged(request, [], "artifacts")
+    run = require(hub, number)
+    return paged(request, [hub.shapes.artifact(one, run) for one in run.artifacts], "artifacts")
+
+
+def artifact_of(hub: Hub, number: int) -> bytes:
+    """Return an artifact's archive; Refused 404 for none, 410 once it has expired."""
+    every = (one for run in hub.state.workflow_runs.values() for one in run.artifacts)
+    found = next((one for one in every if one.id == number), None)
+    if found is None:
+        raise Refused(404, "Not Found")
+    if found.data is None:
+        raise Refused(410, "Artifact has expired")
+    return found.data
+
+
+@router.get("/artifacts/{number}/zip")
+def artifact(hub: Here, number: int) -> Response:
+    """Answer `GET /artifacts/{number}/zip`."""
+    artifact_of(hub, number)
+    return RedirectResponse(f"{hub.shapes.api}/actions/artifacts/{number}/archive.zip", status_code=302)
+
+
+@router.get("/artifacts/{number}/archive.zip")
+def archive(hub: Here, number: int) -> Response:
+    """Answer `GET /artifacts/{number}/archive.zip`: the signed address that the redirect names."""
+    return Response(artifact_of(hub, number), media_type="application/zip")
