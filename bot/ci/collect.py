@@ -3,8 +3,7 @@
 What cannot be read stays unknown and is said in a note; it never counts for anybody's innocence.
 """
 
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -12,34 +11,30 @@ from typing import Any
 
 import httpx
 
-from bot.ci.logstore import LogStore
-from bot.ci.providers.buildkite import Buildkite, created, jobs_of
-from bot.ci.providers.fetch import Fetcher, host_of
+from bot.ci.logstore import LogStore, SqlLogs
+from bot.ci.neighbours import Neighbours, commit_time, known_issues
+from bot.ci.providers.buildkite import SLUG, Buildkite
+from bot.ci.providers.fetch import Fetcher, origins
 from bot.ci.providers.github_actions import Actions
-from bot.ci.snapshot import (
-    BaseRun,
-    Job,
-    JobHistory,
-    KnownIssue,
-    OtherPull,
-    Snapshot,
-    SnapshotFile,
-    SnapshotPull,
-)
+from bot.ci.providers.reads import GitHubReads, Provider, Sighting, UnreadableError, Window
+from bot.ci.sightings import by_commit, history, split_attempts, unexplained, unique
+from bot.ci.snapshot import BaseRun, Job, Snapshot, SnapshotFile, SnapshotPull
 from bot.clients import Clients
+from bot.config import CiConfig
 from bot.facts import PullFacts
 from bot.gathering import Look
 from bot.github import GitHubFault, RepoClient, access_token
 from bot.head_checks import HeadChecks
-from bot.pulls import merge_base
+from bot.settings import Settings
 
 MOST_LOGS = 80
-MOST_OTHERS = 8
 MOST_MAIN_COMMITS = 10
-MOST_ISSUES = 100
-ISSUE_LABEL = "ci-failure"
 BUILDKITE = "buildkite/"
-LOG_HOSTS = ("results-receiver.actions.githubusercontent.com", "productionresultssa0.blob.core.windows.net")
+LOG_HOSTS = (
+    "results-receiver.actions.githubusercontent.com",
+    "pipelines.actions.githubusercontent.com",
+    *(f"productionresultssa{number}.blob.core.windows.net" for number in range(20)),
+)
 
 
 @dataclass(frozen=True)
@@ -51,89 +46,221 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Sighting:
-    """A job seen in a build: where it ran, and whether a later attempt replaced it."""
+class Subject:
+    """What a snapshot is made of: the pull request as it stands, its checks, and the days to look back."""
 
-    job: Job
-    pipeline: str
-    sha: str
-    branch: str
-    pull: int | None
-    created_at: datetime | None
-    replaced: bool
+    facts: PullFacts
+    checks: HeadChecks
+    history_days: int
+    now: datetime
+
+    @property
+    def head(self) -> str:
+        """The commit that is red."""
+        return self.facts.target.head_sha
+
+
+class Reads:
+    """GitHub as the providers see it: refusals as UnreadableError; a limit still postpones the whole job."""
+
+    def __init__(self, client: RepoClient) -> None:
+        self._client = client
+        self.full_name = client.full_name
+
+    def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON below the repository's address; None for 404."""
+        try:
+            return self._client.get(path, parameters)
+        except GitHubFault as error:
+            raise UnreadableError(error.status) from error
+
+    def pages(self, path: str, parameters: Mapping[str, Any] | None = None, key: str = "") -> Iterator[Any]:
+        """Yield the items of a list; `key` names a list that is wrapped."""
+        try:
+            yield from self._client.pages(path, parameters, key)
+        except GitHubFault as error:
+            raise UnreadableError(error.status) from error
 
 
 def collect(look: Look, checks: HeadChecks, clients: Clients) -> Collected:
     """Return the snapshot of a pull request's head."""
+    settings, config = clients.settings, look.config.ci
+    subject = Subject(look.facts, checks, config.history_days, clients.now)
     with httpx.Client() as http:
-        return Collector(look, checks, clients, http).collect()
+        fetcher = Fetcher(allowed(settings), http)
+        reads = Reads(clients.github)
+        token = access_token(clients.credentials, clients.installation_id)
+        required = checks.required
+        providers: dict[str, Provider] = {
+            "buildkite": buildkite(settings, config, checks, fetcher),
+            "github_actions": Actions(
+                reads,
+                settings.github_api_url,
+                token,
+                None if required is None else frozenset(required),
+                fetcher,
+            ),
+        }
+        logs = SqlLogs(clients.sessions, clients.now)
+        return Collector(subject, reads, providers, fetcher, logs).collect()
+
+
+def allowed(settings: Settings) -> frozenset[str]:
+    """Return the origins that may be read: the configured servers, and the hosts that logs lie with."""
+    urls = (settings.buildkite_api_url, settings.github_api_url)
+    return origins(urls, (*LOG_HOSTS, *settings.log_host_list))
+
+
+def buildkite(settings: Settings, config: CiConfig, checks: HeadChecks, fetcher: Fetcher) -> Buildkite:
+    """Return the pipelines of the configuration and those that set a status here."""
+    named = config.buildkite.pipelines if config.buildkite else ()
+    seen = [name.split("/")[1] for name in checks.standing if name.startswith(BUILDKITE)]
+    pipelines = tuple(dict.fromkeys([*named, *(name for name in seen if SLUG.fullmatch(name))]))
+    organization = settings.buildkite_org or (config.buildkite.organization if config.buildkite else "")
+    token = settings.buildkite_token.get_secret_value()
+    if pipelines and not organization:
+        fetcher.note("no Buildkite organisation is configured (`[ci.buildkite]`), so no build was read")
+        pipelines = ()
+    elif pipelines and not token:
+        fetcher.note(
+            "no Buildkite token is set (`PRGATE_BUILDKITE_TOKEN`, with the scopes `read_builds` and "
+            "`read_build_logs`): jobs and logs are not known"
+        )
+    return Buildkite(settings.buildkite_api_url, token, organization, pipelines, checks.required, fetcher)
 
 
 class Collector:
-    """Reads for one snapshot."""
+    """Reads for one snapshot. `providers` by the name that their jobs carry."""
 
-    def __init__(self, look: Look, checks: HeadChecks, clients: Clients, http: httpx.Client) -> None:
-        self.facts: PullFacts = look.facts
-        self.look = look
-        self.checks = checks
-        self.client: RepoClient = clients.github
-        self.head = look.facts.target.head_sha
-        settings = clients.settings
-        hosts = {host_of(settings.buildkite_api_url), host_of(settings.github_api_url), *LOG_HOSTS}
-        self.fetcher = Fetcher(
-            frozenset({*hosts, *settings.log_host_list, *local(settings.log_host_list, hosts)}), http
-        )
-        self.store = LogStore(clients.sessions, clients.now)
-        config = look.config.ci.buildkite
-        organization = settings.buildkite_org or (config.organization if config else "")
-        token = settings.buildkite_token.get_secret_value()
-        self.buildkite = Buildkite(settings.buildkite_api_url, token, organization, self.fetcher)
-        token_of_github = access_token(clients.credentials, clients.installation_id)
-        self.actions = Actions(self.client, settings.github_api_url, token_of_github, self.fetcher)
+    def __init__(
+        self,
+        subject: Subject,
+        github: GitHubReads,
+        providers: Mapping[str, Provider],
+        fetcher: Fetcher,
+        logs: LogStore,
+    ) -> None:
+        self.subject = subject
+        self.github = github
+        self.providers = providers
+        self.fetcher = fetcher
+        self.logs = logs
         self.logs_read = 0
 
     def collect(self) -> Collected:
         """Return the snapshot and the notes."""
-        committed = self.committed_at(self.head)
-        base_sha = merge_base(self.client, self.facts.base_sha, self.head)
-        base_time = self.committed_at(base_sha) if base_sha else None
-        head = [*self.buildkite_head(), *self.actions_of(self.head)]
-        main = [*self.buildkite_main(committed), *self.actions_of(base_sha)]
-        newest, earlier = split_attempts(head)
-        jobs = [*self.with_logs(newest), *self.unread(newest)]
+        subject = self.subject
+        committed = self.head_time()
+        base = self.merge_base()
+        base_time = commit_time(self.github, base) if base else None
+        window = (
+            None if committed is None else Window(committed - timedelta(days=subject.history_days), committed)
+        )
+        latest, earlier = split_attempts(self.seen_on(subject.head))
+        main = self.seen_on_main(base, window)
+        checks = subject.checks
+        red = [one for one in latest if one.job.is_failure]
+        neighbours = Neighbours(self.github, subject.facts, self.with_logs)
+        jobs = (*self.with_logs(latest), *unexplained(checks.standing, checks.required, latest))
         snapshot = Snapshot(
-            repo=self.client.full_name,
-            pr=self.pull_part(committed, base_sha, base_time),
-            jobs=tuple(jobs),
-            base_runs=tuple(self.base_runs(main, base_sha, committed)),
-            other_prs=tuple(self.other_pulls(base_time, committed)),
+            repo=self.github.full_name,
+            pr=self.pull_part(committed, base, base_time),
+            jobs=jobs,
+            base_runs=tuple(self.base_runs(main, base, committed)) if committed else (),
+            other_prs=tuple(neighbours.around(red, self.red_pulls(base_time, committed))) if red else (),
             same_commit_runs=tuple(self.with_logs(earlier)),
-            known_issues=tuple(self.known_issues()),
-            job_history=tuple(history(main, self.look.config.ci.history_days)),
+            known_issues=known_issues(self.github, self.fetcher) if red else (),
+            job_history=tuple(history(main, subject.history_days)),
         )
         return Collected(snapshot, tuple(self.fetcher.notes))
 
-    def committed_at(self, sha: str) -> datetime | None:
-        """Return when a commit was made; None where GitHub does not say."""
-        try:
-            found = self.client.get(f"/commits/{sha}") or {}
-        except GitHubFault:
+    def head_time(self) -> datetime | None:
+        """Return when the head was committed, which is never later than now whatever its author wrote."""
+        found = commit_time(self.github, self.subject.head)
+        if found is None:
+            self.fetcher.note("when the head was committed is not known, so main's builds prove nothing")
             return None
-        date = ((found.get("commit") or {}).get("committer") or {}).get("date")
-        return Job.model_validate({"started_at": date}).started_at
+        return min(found, self.subject.now)
+
+    def merge_base(self) -> str | None:
+        """Return where the pull request left its base branch; None where GitHub does not say."""
+        facts = self.subject.facts
+        try:
+            found = self.github.get(f"/compare/{facts.base_sha}...{self.subject.head}")
+        except UnreadableError:
+            return None
+        sha = ((found or {}).get("merge_base_commit") or {}).get("sha")
+        return str(sha) if sha else None
+
+    def seen_on(self, sha: str) -> list[Sighting]:
+        """Return what ran on a commit."""
+        return unique(one for provider in self.providers.values() for one in provider.on_commit(sha))
+
+    def seen_on_main(self, base: str | None, window: Window | None) -> list[Sighting]:
+        """Return what ran on the merge base, however old, and on the base branch in a window."""
+        branch = self.subject.facts.base_ref
+        found = []
+        if base is not None:
+            # Somebody's pull request may have the merge base as its head: its build is not the branch's.
+            found = [one for one in self.seen_on(base) if not one.for_pull and one.branch == branch]
+        if window is not None:
+            found += [one for p in self.providers.values() for one in p.on_branch(branch, window)]
+        return unique(found)
+
+    def red_pulls(self, base_time: datetime | None, committed: datetime | None) -> Iterator[Sighting]:
+        """Yield red jobs of pull requests between a day before the merge base and the head."""
+        if base_time is None or committed is None:
+            return
+        start = max(base_time - timedelta(days=1), committed - timedelta(days=self.subject.history_days))
+        for provider in self.providers.values():
+            yield from provider.red_pulls(Window(start, committed))
+
+    def with_logs(self, found: Iterable[Sighting]) -> Iterator[Job]:
+        """Yield jobs, the red ones with their logs."""
+        for one in found:
+            yield self.with_log(one) if one.job.is_failure else one.job
+
+    def with_log(self, one: Sighting) -> Job:
+        """Return one job with its log and report, within what one verdict may read."""
+        self.logs_read += 1
+        if self.logs_read > MOST_LOGS:
+            self.fetcher.note(f"more than {MOST_LOGS} red jobs: the logs of the others were not read")
+            return one.job
+        provider = self.providers.get(one.job.provider or "")
+        if provider is None:
+            return one.job
+        text = self.logs.get(one.job)
+        if text is None:
+            text = provider.log(one)
+            if text is not None:
+                self.logs.put(one.job, text)
+        return one.job.model_copy(update={"log": text, "junit": provider.junit(one)})
+
+    def base_runs(self, main: Iterable[Sighting], base: str | None, committed: datetime) -> Iterator[BaseRun]:
+        """Yield the runs of the base branch by commit, the merge base first."""
+        for sha, found in islice(by_commit(main, base).items(), MOST_MAIN_COMMITS):
+            made = commit_time(self.github, sha)
+            if made is None or made <= committed:
+                yield BaseRun(
+                    sha=sha,
+                    branch=self.subject.facts.base_ref,
+                    committed_at=made,
+                    is_merge_base=sha == base,
+                    jobs=tuple(self.with_logs(found)),
+                )
 
     def pull_part(
         self, committed: datetime | None, base: str | None, base_time: datetime | None
     ) -> SnapshotPull:
         """Return the pull request as the snapshot holds it."""
-        facts = self.facts
+        facts = self.subject.facts
         return SnapshotPull(
             number=facts.target.number,
             title=facts.title,
             body=facts.body,
             author=facts.author,
             labels=facts.labels,
-            head_sha=self.head,
+            head_sha=self.subject.head,
             head_committed_at=committed,
             merge_base_sha=base,
             merge_base_committed_at=base_time,
@@ -142,209 +269,3 @@ class Collector:
             ),
             changed_files_complete=facts.files_complete,
         )
-
-    def pipelines(self) -> list[str]:
-        """Return the Buildkite pipelines: those of the configuration, and those that set a status here."""
-        config = self.look.config.ci.buildkite
-        named = list(config.pipelines) if config else []
-        seen = [name.split("/")[1] for name in self.checks.standing if name.startswith(BUILDKITE)]
-        found = list(dict.fromkeys([*named, *seen]))
-        if found and not self.buildkite.organization:
-            self.fetcher.note(
-                "no Buildkite organisation is configured (`[ci.buildkite]`), so no build was read"
-            )
-            return []
-        if found and not self.buildkite.token:
-            self.fetcher.note(
-                "no Buildkite token is set (`PRGATE_BUILDKITE_TOKEN`): jobs and logs are not known"
-            )
-        return found
-
-    def required(self, pipeline: str) -> bool | None:
-        """Say whether a pipeline's status is required; None where the rules are not known."""
-        needed = self.checks.required
-        if needed is None:
-            return None
-        return any(
-            name == BUILDKITE + pipeline or name.startswith(f"{BUILDKITE}{pipeline}/") for name in needed
-        )
-
-    def sightings(self, pipeline: str, asked: Mapping[str, str]) -> Iterator[Sighting]:
-        """Yield the ended jobs of a pipeline's builds, newest build first."""
-        for build in self.buildkite.builds(pipeline, asked):
-            pull = (build.get("pull_request") or {}).get("id")
-            number = int(str(pull)) if str(pull).isdigit() else None
-            sha, branch = str(build.get("commit") or ""), str(build.get("branch") or "")
-            for job, replaced in jobs_of(build, self.required(pipeline), pipeline):
-                yield Sighting(job, pipeline, sha, branch, number, created(build), replaced)
-
-    def buildkite_head(self) -> Iterator[Sighting]:
-        """Yield what ran on the head."""
-        for pipeline in self.pipelines():
-            yield from self.sightings(pipeline, {"commit": self.head})
-
-    def buildkite_main(self, committed: datetime | None) -> Iterator[Sighting]:
-        """Yield what ran on the base branch in the days before the head was committed."""
-        if committed is None:
-            self.fetcher.note("when the head was committed is not known, so main's builds prove nothing")
-            return
-        window = timedelta(days=self.look.config.ci.history_days)
-        asked = {
-            "branch": self.facts.base_ref,
-            "created_from": (committed - window).isoformat(),
-            "created_to": committed.isoformat(),
-        }
-        for pipeline in self.pipelines():
-            yield from self.sightings(pipeline, asked)
-
-    def actions_of(self, sha: str | None) -> Iterator[Sighting]:
-        """Yield what GitHub Actions ran on a commit."""
-        if sha is None:
-            return
-        required = None if self.checks.required is None else frozenset(self.checks.required)
-        try:
-            for job, replaced in self.actions.jobs(sha, required):
-                yield Sighting(job, "", sha, "", None, job.started_at, replaced)
-        except GitHubFault as error:
-            self.fetcher.note(f"GitHub Actions could not be read ({error.status}): `actions: read` is needed")
-
-    def with_logs(self, found: Iterable[Sighting]) -> Iterator[Job]:
-        """Yield jobs, the red ones with their logs."""
-        for one in found:
-            yield one.job.model_copy(update={"log": self.log(one)}) if one.job.is_failure else one.job
-
-    def log(self, one: Sighting) -> str | None:
-        """Return the log of one job, within what one verdict may read."""
-        self.logs_read += 1
-        if self.logs_read > MOST_LOGS:
-            self.fetcher.note(f"more than {MOST_LOGS} red jobs: the logs of the others were not read")
-            return None
-        if one.job.provider == "buildkite":
-            return self.store.text(one.job, lambda: self.buildkite.log(one.job, one.pipeline))
-        return self.store.text(one.job, lambda: self.actions.log(one.job))
-
-    def unread(self, found: Sequence[Sighting]) -> Iterator[Job]:
-        """Yield red checks that no provider explains, so that none of them is forgotten."""
-        explained = {BUILDKITE + one.pipeline for one in found if one.pipeline}
-        names = {one.job.name for one in found} | {one.job.name.rpartition(" / ")[2] for one in found}
-        for name, standing in self.checks.standing.items():
-            pipeline = "/".join(name.split("/")[:2])
-            if standing == "failed" and name not in names and pipeline not in explained:
-                needed = None if self.checks.required is None else name in self.checks.required
-                yield Job(id=name, name=name, required=needed, conclusion="failed")
-
-    def base_runs(
-        self, main: Sequence[Sighting], base: str | None, committed: datetime | None
-    ) -> Iterator[BaseRun]:
-        """Yield the runs of the base branch by commit, the merge base first."""
-        by_commit: dict[str, list[Sighting]] = {}
-        for one in main:
-            if not one.replaced or one.job.is_failure:
-                by_commit.setdefault(one.sha, []).append(one)
-        order = sorted(by_commit, key=lambda sha: (sha != base, -newest(by_commit[sha])))
-        for sha in islice(order, MOST_MAIN_COMMITS):
-            made = self.committed_at(sha)
-            if made is None or committed is None or made <= committed:
-                jobs = tuple(self.with_logs(by_commit[sha]))
-                yield BaseRun(
-                    sha=sha,
-                    branch=self.facts.base_ref,
-                    committed_at=made,
-                    is_merge_base=sha == base,
-                    jobs=jobs,
-                )
-
-    def other_pulls(self, base_time: datetime | None, committed: datetime | None) -> Iterator[OtherPull]:
-        """Yield other pull requests that were red between a day before the merge base and the head."""
-        if base_time is None or committed is None:
-            return
-        asked = {
-            "state": "failed",
-            "created_from": (base_time - timedelta(days=1)).isoformat(),
-            "created_to": committed.isoformat(),
-        }
-        by_pull: dict[int, list[Sighting]] = {}
-        for pipeline in self.pipelines():
-            for one in self.sightings(pipeline, asked):
-                if one.pull is not None and one.pull != self.facts.target.number and not one.replaced:
-                    by_pull.setdefault(one.pull, []).append(one)
-        for number, found in islice(by_pull.items(), MOST_OTHERS):
-            yield self.other_pull(number, found)
-
-    def other_pull(self, number: int, found: Sequence[Sighting]) -> OtherPull:
-        """Return one other pull request with its red jobs."""
-        try:
-            pull = self.client.pull(number) or {}
-            files = list(islice(self.client.pages(f"/pulls/{number}/files"), 300)) if pull else None
-        except GitHubFault:
-            pull, files = {}, None
-        base_ref = (pull.get("base") or {}).get("ref")
-        sha = found[0].sha
-        return OtherPull(
-            number=number,
-            author=(pull.get("user") or {}).get("login"),
-            head_sha=sha,
-            ran_at=found[0].created_at,
-            stacked_on_this=base_ref != self.facts.base_ref if base_ref else None,
-            changed_files=None
-            if files is None
-            else tuple(SnapshotFile(path=one["filename"]) for one in files),
-            jobs=tuple(self.with_logs(one for one in found if one.sha == sha)),
-        )
-
-    def known_issues(self) -> Iterator[KnownIssue]:
-        """Yield the issues that track failures of CI, the latest first."""
-        asked = {"labels": ISSUE_LABEL, "state": "all", "sort": "updated"}
-        try:
-            for one in islice(self.client.pages("/issues", asked), MOST_ISSUES):
-                if not one.get("pull_request"):
-                    yield issue_part(one)
-        except GitHubFault as error:
-            self.fetcher.note(f"issues could not be read ({error.status})")
-
-
-def issue_part(one: Mapping[str, Any]) -> KnownIssue:
-    """Return an issue as the snapshot holds it."""
-    labels = [label["name"] for label in one.get("labels") or () if isinstance(label, dict)]
-    return KnownIssue.model_validate({**one, "url": one.get("html_url"), "labels": labels})
-
-
-def split_attempts(found: Sequence[Sighting]) -> tuple[list[Sighting], list[Sighting]]:
-    """Return the latest attempt of every job of the newest build, and everything else of the same commit."""
-    newest_build: dict[str, datetime] = {}
-    for one in found:
-        if one.created_at and one.job.provider == "buildkite":
-            newest_build[one.pipeline] = max(newest_build.get(one.pipeline, one.created_at), one.created_at)
-    latest = [
-        one
-        for one in found
-        if not one.replaced
-        and (one.pipeline not in newest_build or one.created_at == newest_build[one.pipeline])
-    ]
-    return latest, [one for one in found if one not in latest]
-
-
-def newest(found: Sequence[Sighting]) -> float:
-    """Return the time of the newest build among these, as a number to sort by."""
-    return max((one.created_at.timestamp() for one in found if one.created_at), default=0.0)
-
-
-def history(main: Iterable[Sighting], days: int) -> Iterator[JobHistory]:
-    """Yield how each job did on the base branch."""
-    by_name: dict[str, list[Job]] = {}
-    for one in main:
-        by_name.setdefault(one.job.name, []).append(one.job)
-    for name, jobs in by_name.items():
-        seconds = [job.seconds for job in jobs if job.conclusion == "passed" and job.seconds is not None]
-        yield JobHistory(
-            name=name,
-            window_days=days,
-            passed=sum(job.conclusion == "passed" for job in jobs),
-            failed=sum(job.is_failure for job in jobs),
-            median_seconds=statistics.median(seconds) if seconds else None,
-        )
-
-
-def local(extra: Sequence[str], hosts: Iterable[str]) -> Iterator[str]:
-    """Yield the configured hosts with the ports of those that are extra hosts already."""
-    yield from (host for host in hosts if host.rpartition(":")[0] in extra)

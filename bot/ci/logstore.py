@@ -2,36 +2,63 @@
 
 import hashlib
 import zlib
-from collections.abc import Callable
 from datetime import datetime
+from typing import Protocol
+
+from sqlalchemy.exc import IntegrityError
 
 from bot.ci.snapshot import Job
 from bot.db.engine import Sessions
 from bot.db.models import Log
 
-LIMIT = 64 * 1024**2
+LIMIT = 256 * 1024**2  # a replaced byte takes three
+POINTER = b"log:"  # no zlib stream begins like this
 
 
-class LogStore:
-    """Logs by provider and job. `now` stamps what is stored, for the sweep that deletes old ones."""
+class LogStore(Protocol):
+    """Where logs are kept, by the job that wrote them."""
+
+    def get(self, job: Job) -> str | None:
+        """Return a job's log; None where it is not kept."""
+
+    def put(self, job: Job, text: str) -> None:
+        """Keep a job's log."""
+
+
+class SqlLogs:
+    """Logs in the database, compressed, by the hash of their content; a row a job points at its log.
+
+    `now` stamps what is stored, for the sweep that deletes old ones.
+    """
 
     def __init__(self, sessions: Sessions, now: datetime) -> None:
         self._sessions = sessions
         self._now = now
 
-    def text(self, job: Job, read: Callable[[], str | None]) -> str | None:
-        """Return a job's log from the store, else by `read`, which is then kept. None stays unknown."""
-        key = hashlib.sha256(f"{job.provider}:{job.id}".encode()).hexdigest()
+    def get(self, job: Job) -> str | None:
+        """Return a job's log; None where it is not kept."""
         with self._sessions() as session:
-            known = session.get(Log, key)
-        if known is not None:
-            return zlib.decompressobj().decompress(known.data, LIMIT).decode("utf-8", errors="replace")
-        found = read()
-        if found is not None:
-            self._keep(key, found)
-        return found
+            pointer = session.get(Log, job_key(job))
+            if pointer is None or not pointer.data.startswith(POINTER):
+                return None
+            kept = session.get(Log, pointer.data[len(POINTER) :].decode("ascii"))
+        if kept is None:
+            return None
+        return zlib.decompressobj().decompress(kept.data, LIMIT).decode("utf-8", errors="replace")
 
-    def _keep(self, key: str, text: str) -> None:
+    def put(self, job: Job, text: str) -> None:
+        """Keep a job's log."""
+        raw = text.encode("utf-8", errors="replace")
+        content = hashlib.sha256(raw).hexdigest()
         with self._sessions() as session:
-            session.merge(Log(hash=key, data=zlib.compress(text.encode()), stored_at=self._now))
-            session.commit()
+            session.merge(Log(hash=content, data=zlib.compress(raw), stored_at=self._now))
+            session.merge(Log(hash=job_key(job), data=POINTER + content.encode(), stored_at=self._now))
+            try:
+                session.commit()
+            except IntegrityError:  # another worker keeps the same log at the same moment
+                session.rollback()
+
+
+def job_key(job: Job) -> str:
+    """Return the name of the row that points at a job's log."""
+    return hashlib.sha256(f"{job.provider}:{job.build}:{job.id}".encode()).hexdigest()

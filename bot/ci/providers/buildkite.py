@@ -3,12 +3,15 @@
 Source: Buildkite's REST API, "Builds" and "Jobs" (state, soft_failed, retried, exit_status, agent).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from bot.ci.providers.fetch import Fetcher
+from bot.ci.providers.reads import Sighting, Window
 from bot.ci.snapshot import Job
 
 PAGE = 100
@@ -33,49 +36,133 @@ PLATFORMS = (
     ("cuda", ("cuda", "gpu", "h100", "h200", "a100", "b200", "l4", "nvidia")),
     ("cpu", ("cpu",)),
 )
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")  # a status context names it: nothing else reaches a URL
+ERROR_LIMIT = 1_000
+MOST_NAMED = 2_000
 
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Buildkite:
-    """One organisation's builds. Without a token Buildkite shows builds, and none of their jobs."""
+    """Some pipelines of one organisation.
+
+    `required` holds the contexts that the branch requires (None: not known). Without a token Buildkite shows
+    builds, and none of their jobs.
+    """
 
     api_url: str
     token: str
     organization: str
+    pipelines: tuple[str, ...]
+    required: tuple[str, ...] | None
     fetcher: Fetcher
 
-    def builds(self, pipeline: str, asked: Mapping[str, str]) -> list[Json]:
-        """Return builds, newest first, each with all its jobs and their earlier attempts."""
-        url: str | None = f"{self.api_url}/v2/organizations/{self.organization}/pipelines/{pipeline}/builds"
-        parameters: Mapping[str, Any] | None = {**asked, "per_page": PAGE, "include_retried_jobs": "true"}
-        found: list[Json] = []
-        for _ in range(MOST_PAGES):
-            if url is None:
-                break
-            page, url = self.fetcher.json(url, self._headers(), parameters)
-            parameters = None
-            found.extend(item for item in page or () if isinstance(item, dict))
-        return found
+    def on_commit(self, sha: str) -> Iterator[Sighting]:
+        """Yield the ended jobs of every build of a commit."""
+        yield from self._sightings({"commit": sha})
 
-    def log(self, job: Job, pipeline: str) -> str | None:
+    def on_branch(self, branch: str, window: Window) -> Iterator[Sighting]:
+        """Yield the ended jobs of the branch's own builds.
+
+        A fork's branch may have the same name: its builds belong to a pull request, and are left out.
+        """
+        found = self._sightings({"branch": branch, **created_in(window)})
+        yield from (one for one in found if not one.for_pull)
+
+    def red_pulls(self, window: Window) -> Iterator[Sighting]:
+        """Yield the ended jobs of red builds of pull requests."""
+        found = self._sightings({"state": "failed", **created_in(window)})
+        yield from (one for one in found if one.for_pull)
+
+    def log(self, seen: Sighting) -> str | None:
         """Return a job's raw log; None where it cannot be read."""
-        base = f"{self.api_url}/v2/organizations/{self.organization}/pipelines/{pipeline}"
-        return self.fetcher.text(f"{base}/builds/{job.build}/jobs/{job.id}/log.txt", self._headers())
+        url = f"{self._builds(seen.source)}/{quote(seen.job.build or '', safe='')}"
+        text = self.fetcher.text(f"{url}/jobs/{quote(seen.job.id or '', safe='')}/log.txt", self._headers())
+        if text is not None and is_error(text):
+            self.fetcher.note(
+                "Buildkite answered with an error in place of a log; what it hides is not known"
+            )
+            return None
+        return text
+
+    def junit(self, seen: Sighting) -> str | None:
+        """Return None: Buildkite's artifacts lie with hosts that are not known beforehand."""
+        return None
+
+    def _builds(self, pipeline: str) -> str:
+        return f"{self.api_url}/v2/organizations/{self.organization}/pipelines/{pipeline}/builds"
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
+    def _sightings(self, asked: Mapping[str, str]) -> Iterator[Sighting]:
+        for pipeline in self.pipelines:
+            for build in self._read(pipeline, asked):
+                yield from sightings(build, pipeline, self.required)
 
-def jobs_of(build: Json, required: bool | None, pipeline: str) -> Iterator[tuple[Job, bool]]:
-    """Yield the jobs of a build that have ended, and whether each was replaced by a later attempt."""
+    def _read(self, pipeline: str, asked: Mapping[str, str]) -> Iterator[Json]:
+        """Yield builds, newest first, each with all its jobs and their earlier attempts."""
+        url: str | None = self._builds(pipeline)
+        parameters: Mapping[str, Any] | None = {**asked, "per_page": PAGE, "include_retried_jobs": "true"}
+        for _ in range(MOST_PAGES):
+            if url is None:
+                return
+            page, url = self.fetcher.json(url, self._headers(), parameters)
+            parameters = None
+            yield from (item for item in page or () if isinstance(item, dict))
+        if url is not None:
+            self.fetcher.note(f"only the newest {MOST_PAGES * PAGE} builds of `{pipeline}` were read")
+
+
+def created_in(window: Window) -> dict[str, str]:
+    """Return the query for builds created in a time span."""
+    return {"created_from": window.start.isoformat(), "created_to": window.end.isoformat()}
+
+
+def is_error(text: str) -> bool:
+    """Say whether Buildkite wrote an error document where a log should be."""
+    return len(text) < ERROR_LIMIT and text.lstrip().startswith('{"message"')
+
+
+def sightings(build: Json, pipeline: str, contexts: Sequence[str] | None) -> Iterator[Sighting]:
+    """Yield the jobs of a build that have ended."""
+    proposed = build.get("pull_request")
+    pull = str(proposed.get("id") or "") if isinstance(proposed, dict) else ""
     for raw in build.get("jobs") or ():
         if not isinstance(raw, dict) or raw.get("type") not in (None, "script"):
             continue
         conclusion = STATES.get(str(raw.get("state")))
         if conclusion is not None:
-            yield job_of(raw, build, required, conclusion, pipeline), bool(raw.get("retried"))
+            yield Sighting(
+                job=job_of(raw, build, is_required(raw, pipeline, contexts), conclusion, pipeline),
+                source=pipeline,
+                sha=str(build.get("commit") or ""),
+                branch=str(build.get("branch") or ""),
+                for_pull=bool(proposed),
+                pull=int(pull) if pull.isdecimal() and len(pull) < 10 else None,
+                created_at=created(build),
+                replaced=bool(raw.get("retried")),
+                slot=raw.get("parallel_group_index") or 0,
+            )
+
+
+def is_required(raw: Json, pipeline: str, contexts: Sequence[str] | None) -> bool | None:
+    """Say whether a job's status is required: by its pipeline's roll-up, or by its own step's context."""
+    if contexts is None:
+        return None
+    name = f"buildkite/{pipeline}"
+    if name in contexts or f"{name}/pr" in contexts:
+        return True
+    steps = {context.removeprefix(f"{name}/") for context in contexts if context.startswith(f"{name}/")}
+    own = {raw.get("step_key"), dashed(raw.get("name"))} - {None, ""}
+    last = {step.rpartition("/")[2] for step in steps}
+    return bool(own & (steps | last))
+
+
+def dashed(name: Any) -> str:
+    """Return a step's name in the form that status contexts have."""
+    return re.sub(r"[^a-z0-9]+", "-", str(name or "").lower()).strip("-")
 
 
 def job_of(raw: Json, build: Json, required: bool | None, conclusion: str, pipeline: str) -> Job:
@@ -105,9 +192,10 @@ def job_of(raw: Json, build: Json, required: bool | None, conclusion: str, pipel
 
 def platform(name: str, tags: Sequence[Any]) -> str | None:
     """Return what a job runs on by its name, pipeline and its agent's tags; None where none says it."""
-    for words in (name.casefold(), " ".join(str(tag) for tag in tags).casefold()):
+    for text in (name, " ".join(str(tag) for tag in tags)):
+        words = re.split(r"[^a-z0-9]+", text.casefold()[:MOST_NAMED])
         for found, signs in PLATFORMS:
-            if any(sign in words for sign in signs):
+            if any(re.fullmatch(rf"{sign}(?:x?\d*)", word) for sign in signs for word in words):
                 return found
     return None
 

@@ -1,27 +1,44 @@
-"""HTTP reads of CI providers: allowed hosts only, bounded in size and number, faults as None and a note."""
+"""HTTP reads of CI providers: allowed origins only, bounded in size, number and time.
 
-from collections.abc import Mapping
+A read that fails is None, and a note says so.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
-LOG_LIMIT = 64 * 1024**2
-TIMEOUT_S = 20.0
+TIMEOUT_S = 20.0  # without a byte
+LONGEST_READ_S = 90.0  # one answer, however slowly it drips
 MOST_REQUESTS = 400  # of one verdict: Buildkite answers about as many in a minute
 MOST_REDIRECTS = 3
+JSON_LIMIT = 32 * 1024**2
+LOG_LIMIT = 64 * 1024**2
+ALL_LIMIT = 256 * 1024**2  # everything that one verdict reads
 LIMITED = 429
+PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer: its body, and the next page that its headers name."""
+
+    body: bytes
+    following: str | None = None
 
 
 @dataclass
 class Fetcher:
-    """Reads for one verdict. `hosts` may be asked; `notes` say, once each, what could not be read."""
+    """Reads for one verdict. `origins` may be asked; `notes` say, once each, what could not be read."""
 
-    hosts: frozenset[str]
+    origins: frozenset[str]
     client: httpx.Client
     notes: dict[str, None] = field(default_factory=dict)
     requests: int = 0
+    bytes_read: int = 0
 
     def note(self, says: str) -> None:
         """Remember what a reader must know."""
@@ -31,33 +48,45 @@ class Fetcher:
         self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None = None
     ) -> tuple[Any, str | None]:
         """Return the JSON at `url` and the address of the next page; (None, None) where it cannot be read."""
-        answer = self._send(url, headers, parameters)
+        answer = self._follow(url, headers, parameters, JSON_LIMIT)
         if answer is None:
             return None, None
         try:
-            found = answer.json()
+            found = decode(answer.body)
         except ValueError:
             self.note(f"{host_of(url)} answered something that is no JSON")
             return None, None
-        following = answer.links.get("next", {}).get("url")
-        return found, str(following) if following else None
+        following = answer.following
+        # A next page elsewhere would be asked with this host's token.
+        return found, following if following and origin_of(following) == origin_of(url) else None
 
     def text(self, url: str, headers: Mapping[str, str]) -> str | None:
-        """Return the text at `url`, its end where it is too long; None where it cannot be read."""
-        answer = self._send(url, headers, None)
-        return None if answer is None else answer.content[-LOG_LIMIT:].decode("utf-8", errors="replace")
+        """Return the whole text at `url`; None where it cannot be read or is too long to be read whole."""
+        found = self.data(url, headers, LOG_LIMIT)
+        return None if found is None else found.decode("utf-8", errors="replace")
 
-    def _send(
-        self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None
-    ) -> httpx.Response | None:
+    def data(self, url: str, headers: Mapping[str, str], limit: int) -> bytes | None:
+        """Return the bytes at `url`, at most `limit` of them; None where it cannot be read."""
+        answer = self._follow(url, headers, None, limit)
+        return None if answer is None else answer.body
+
+    def _follow(
+        self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None, limit: int
+    ) -> Answer | None:
         for _ in range(MOST_REDIRECTS):
             if not self._may(url):
                 return None
-            answer = self._get(url, headers, parameters)
-            if answer is None or not answer.is_redirect:
-                return answer
-            # The place that a redirect names is signed by itself; our token is none of its business.
-            url, headers, parameters = str(answer.next_request.url if answer.next_request else ""), {}, None
+            try:
+                with self.client.stream(
+                    "GET", url, headers=dict(headers), params=parameters, timeout=TIMEOUT_S
+                ) as answer:
+                    if not answer.is_redirect:
+                        return self._take(answer, limit)
+                    # What a redirect names is signed by itself; our token is none of its business.
+                    url, headers, parameters = target_of(answer), {}, None
+            except httpx.HTTPError as error:
+                self.note(f"{host_of(url)} did not answer ({type(error).__name__})")
+                return None
         return None
 
     def _may(self, url: str) -> bool:
@@ -65,33 +94,80 @@ class Fetcher:
         if self.requests > MOST_REQUESTS:
             self.note("more had to be read than one verdict may read; the rest is not known")
             return False
-        if host_of(url) not in self.hosts or not url.startswith(("https://", "http://")):
+        if origin_of(url) not in self.origins:
             self.note(f"{host_of(url) or 'an address'} is not a host that logs may come from")
             return False
         return True
 
-    def _get(
-        self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None
-    ) -> httpx.Response | None:
-        try:
-            answer = self.client.get(url, headers=dict(headers), params=parameters, timeout=TIMEOUT_S)
-        except httpx.HTTPError as error:
-            self.note(f"{host_of(url)} did not answer ({type(error).__name__})")
-            return None
+    def _take(self, answer: httpx.Response, limit: int) -> Answer | None:
+        """Return a good answer's body; None and a note for any other."""
+        host = host_of(str(answer.url))
         if answer.status_code == LIMITED:
-            self.note(f"{host_of(url)} limits how much may be read now; what is missing is not known")
-            return None
-        if answer.status_code in (401, 403):
-            self.note(
-                f"{host_of(url)} refuses to be read ({answer.status_code}): its token lacks a permission"
-            )
-            return None
-        return answer if answer.is_redirect or answer.status_code < 400 else None
+            self.note(f"{host} limits how much may be read now; what is missing is not known")
+        elif answer.status_code in (401, 403):
+            self.note(f"{host} refuses to be read ({answer.status_code}): its token lacks a permission")
+        elif answer.status_code >= 500:
+            self.note(f"{host} answered {answer.status_code}; what is missing is not known")
+        elif answer.status_code < 400:
+            return self._body(answer, host, limit)
+        return None
+
+    def _body(self, answer: httpx.Response, host: str, limit: int) -> Answer | None:
+        parts, size, end = [], 0, time.monotonic() + LONGEST_READ_S
+        for part in answer.iter_bytes():
+            parts.append(part)
+            size += len(part)
+            self.bytes_read += len(part)
+            # A cut log could hide the very line that matters: better not known than half known.
+            if size > limit:
+                self.note(f"{host} answered with more than {limit // 1024**2} MiB, which was not read")
+                return None
+            if self.bytes_read > ALL_LIMIT:
+                self.note("more had to be read than one verdict may read; the rest is not known")
+                return None
+            if time.monotonic() > end:
+                self.note(f"{host} answered too slowly; what is missing is not known")
+                return None
+        following = answer.links.get("next", {}).get("url")
+        return Answer(b"".join(parts), str(following) if following else None)
+
+
+def decode(body: bytes) -> Any:
+    """Return a JSON document. ValueError where it is none, or nested too deep."""
+    try:
+        return json.loads(body)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def target_of(answer: httpx.Response) -> str:
+    """Return where a redirect leads; empty where it does not say."""
+    return str(answer.next_request.url) if answer.next_request else ""
+
+
+def parts_of(url: str) -> httpx.URL | None:
+    """Return an address as the client itself will read it; None for none."""
+    try:
+        return httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return None
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an address; empty for none and for one with a user in it."""
+    found = parts_of(url)
+    if found is None or found.userinfo or found.scheme not in PORTS or not found.host:
+        return ""
+    return f"{found.scheme}://{found.host.lower()}:{found.port or PORTS[found.scheme]}"
 
 
 def host_of(url: str) -> str:
-    """Return host and port of an address; empty for none."""
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2].lower()
-    except ValueError:
-        return ""
+    """Return the host of an address, for people; empty for none."""
+    found = parts_of(url)
+    return found.host if found else ""
+
+
+def origins(urls: Iterable[str], hosts: Iterable[str]) -> frozenset[str]:
+    """Return the origins of configured addresses and, by https alone, of further hosts."""
+    found = (origin_of(url) for url in (*urls, *(f"https://{host}" for host in hosts)))
+    return frozenset(origin for origin in found if origin)
