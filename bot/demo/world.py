@@ -119,6 +119,7 @@ class EmbeddedWorld:
             "PRGATE_LANE_KEYS": self.keys["lane"],
             "PRGATE_ALLOW_UNSANDBOXED": "1" if self._unsandboxed else "0",
             "PRGATE_RECONCILE_MINUTES": "1440",
+            "PRGATE_GITHUB_WRITE_GAP_S": "0.2",  # the stand-in has no limit to keep
         }
 
     def _lane_variables(self) -> dict[str, str]:
