@@ -94,11 +94,19 @@ def tables(text: str, where: str) -> Iterator[tuple[list[str], Lines]]:
     if len(lines) > ROWS_LIMIT:
         raise InputError(f"{where}: {len(lines)} lines; {ROWS_LIMIT} are the limit")
     if lines and "|" not in lines[0]:
-        heads = known_heads(next(csv.reader([lines[0]]), []))
+        heads = known_heads(csv_head(lines[0]))
         if heads:
             yield heads, csv_lines(text)
             return
     yield from markdown_tables(lines)
+
+
+def csv_head(line: str) -> list[str]:
+    """Return the cells of a CSV file's first line; none where it is no CSV, as before a Markdown table."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def known_heads(cells: Sequence[str]) -> list[str] | None:

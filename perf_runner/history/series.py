@@ -33,14 +33,14 @@ def parse_table(text: str, where: str) -> dict[str, Series]:
     if not text.strip():
         raise InputError(f"{where}: empty")
     reader = csv.reader(io.StringIO(text))
-    heads = [cell.strip() for cell in next(reader)]
-    place = next((n for n, head in enumerate(heads) if head.lower() in DATE_HEADS), None)
-    if place is None:
-        raise InputError(f"{where}: the first line must name a column 'date'")
-    values: dict[str, dict[date, list[float]]] = {
-        head: {} for n, head in enumerate(heads) if n != place and head
-    }
     try:
+        heads = [cell.strip() for cell in next(reader)]
+        place = next((n for n, head in enumerate(heads) if head.lower() in DATE_HEADS), None)
+        if place is None:
+            raise InputError(f"{where}: the first line must name a column 'date'")
+        values: dict[str, dict[date, list[float]]] = {
+            head: {} for n, head in enumerate(heads) if n != place and head
+        }
         for cells in reader:
             read_night(cells, heads, place, f"{where}, line {reader.line_num}", values)
             if reader.line_num > NIGHTS_LIMIT:

@@ -377,3 +377,11 @@ def test_the_changes_command_names_the_missing_column(tmp_path: Path) -> None:
     code, out, error = run(["changes", "-", "--metric", "p99", "--json"], table)
     assert (code, out) == (2, "")
     assert "latency_mean" in error
+
+
+@pytest.mark.parametrize("first_line", ["a" * 200_000, '"' + "a" * 200_000, "a\rb\x00c", "\x85\u2028", '"'])
+@pytest.mark.parametrize("command", [["nightly"], ["changes", "--metric", "m"]])
+def test_a_first_line_that_is_no_csv_is_refused_in_one_line(command: list[str], first_line: str) -> None:
+    code, out, error = run([*command, "-", "--json"], f"{first_line}\n2026-01-01,1\n")
+    assert (code, out, len(error.splitlines())) == (2, "", 1), error
+    assert error.startswith("prgate: Invalid value: -")
