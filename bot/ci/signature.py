@@ -20,7 +20,9 @@ ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{1,32}\b")
 HASH = re.compile(r"\b(?=[0-9a-f]{0,64}\d)(?=[0-9a-f]{0,64}[a-f])[0-9a-f]{7,64}\b")
 TEMPORARY = re.compile(r"(?:/private)?(?:/var)?/tmp/[^\s'\"),;:]{1,400}")
 ABSOLUTE = re.compile(r"(?<![\w./])(?:[A-Za-z]:)?(?:[\\/][\w.+@~ -]{1,100}){2,40}")
-VOLATILE = re.compile(r"\b(pid|port|tid|line|seed|worker|gw|attempt|shard|rank|job|thread)([ =:#'\"(-]{0,3})\d{1,12}\b")
+VOLATILE = re.compile(
+    r"\b(pid|port|tid|line|seed|worker|gw|attempt|shard|rank|job|thread)([ =:#'\"(-]{0,3})\d{1,12}\b"
+)
 HOST_PORT = re.compile(r"\b((?:\d{1,3}\.){3}\d{1,3}|localhost):\d{2,5}\b")
 NUMBER = re.compile(r"(?<![A-Za-z_\d.])[+-]?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
 QUOTED = re.compile(r"'[^'\n]{0,2000}'|\"[^\"\n]{0,2000}\"|`[^`\n]{0,2000}`")

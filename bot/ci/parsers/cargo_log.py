@@ -16,7 +16,7 @@ PANIC = re.compile(
 END = re.compile(r"^test result: (?:ok|FAILED)\. \d{1,8} passed; (\d{1,8}) failed;")
 NEXTEST = re.compile(
     r"^\s{0,8}(PASS|FAIL|TIMEOUT|SIGABRT|SIGSEGV|ABORT|LEAK)(?: \[ {0,8}[>\d.]{1,12}s\])?(?: \(.{1,30}\))? (\S{1,200}) (\S.{0,300})$"
-)  # noqa: E501
+)
 NEXTEST_END = re.compile(r"^\s{0,8}Summary \[.{1,30}\] .{0,120}? (\d{1,8}) failed")
 NEXTEST_HEAD = re.compile(
     r"^-{3,} (?:STDOUT|STDERR):\s{1,12}(\S{1,200}) (\S.{0,300}?) -{3,}$|^\s{2,8}stderr ─{3,}$"

@@ -102,7 +102,7 @@ def panic_before(lines: Sequence[str], position: int) -> tuple[str, str | None, 
                 frame
                 for frame in frames
                 if frame and "/src/runtime/" not in frame.group(1) and "/src/testing/" not in frame.group(1)
-            ]  # noqa: E501
+            ]
             message = cut(found.group(1).partition(" [recovered]")[0])
             return (message, own[0].group(1), int(own[0].group(2))) if own else (message, None, None)
         if PACKAGE.match(lines[index]):
