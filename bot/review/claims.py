@@ -10,26 +10,44 @@ from bot.review.models import Claim
 BODY_LIMIT = 200_000
 PERCENT = re.compile(r"(?P<about>[~≈]\s?)?(?P<sign>[+\-−–])?\s?(?P<value>\d{1,4}(?:\.\d{1,3})?)\s?%")
 NUMBER = re.compile(r"^[+\-−]?\d{1,9}(?:\.\d{1,6})?$")
-SAMPLES = re.compile(
-    r"\bn\s?=\s?(\d{1,7})|\b(\d{1,7})\s(?:requests|prompts|repetitions|repeats|runs|samples)\b", re.IGNORECASE
+WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+COUNT = rf"\b(\d{{1,7}}|{'|'.join(WORDS)})\s(?:(?!warm)[a-z-]{{1,20}}\s)?"  # "5 measured runs"
+REQUESTS = re.compile(rf"\bn\s?=\s?(\d{{1,7}})\b|{COUNT}(?:requests|prompts|samples)\b", re.IGNORECASE)
+RUNS = re.compile(
+    rf"{COUNT}(?:repetitions|repeats|runs|launches|iterations|iters|trials|measurements)\b", re.IGNORECASE
 )
-GPUS = re.compile(r"\b(?:NVIDIA\s)?((?:GB|GH|[ABHLTV])\d{2,3}X?|MI\d{3}X?|RTX\s?\d{4}|A10G?|L4|910[BC]|A3)\b")
+GPUS = re.compile(
+    r"\b(?:NVIDIA\s)?((?:GB|GH|[ABHLTV])\d{2,3}[XS]?|[LT]4|MI\d{3}[XA]?|RTX\s?(?:PRO\s)?\d{4}|A10G|910[BC]\d?|A3"
+    r"|Gaudi\s?\d|Arc\s[AB]\d{3})\b"
+)
 METRICS = re.compile(
     r"latency|throughput|qps|\bfps\b|tokens/s|images/s|ttf[tp]|tpot|\btime\b|duration|memory|mean|median|\bms\b",
     re.IGNORECASE,
 )
 HIGHER_IS_BETTER = re.compile(r"throughput|qps|fps|/s\b", re.IGNORECASE)
 SPEED = re.compile(
-    r"latency|throughput|qps|faster|slower|speed|regress|improve|e2e|end-to-end|vs\.? (?:parent|base|main)",
+    r"latency|throughput|qps|faster|slower|speed|regress|improve|e2e|end[- ]to[- ]end"
+    r"|vs\.? (?:parent|base|main)",
     re.IGNORECASE,
 )
 END_TO_END = re.compile(
-    r"e2e|end-to-end|throughput|\bqps\b|latency|images/s|tokens/s|requests/s", re.IGNORECASE
+    r"e2e|end[- ]to[- ]end|throughput|\bqps\b|latency|images/s|tokens/s|requests/s", re.IGNORECASE
 )
 BASELINE = re.compile(r"parent|baseline|\bmain\b|before|\bvs\b|versus|against|compared", re.IGNORECASE)
 RAW_RUNS = re.compile(r"\b(?:raw|runs?|repeats?|repetitions?|samples)\b", re.IGNORECASE)
 DECIMALS = re.compile(r"\d+\.\d+")
 CHANGE_COLUMN = re.compile(r"\bvs\b|against|delta|change|Δ|diff|speed-?up", re.IGNORECASE)
+BEFORE = re.compile(r"^(?:before|base(?:line)?|main|parent|old|eager|without)\b", re.IGNORECASE)
+AFTER = re.compile(r"^(?:after|this(?: pr| change)?|head|new|pr|fused|with|ours|patched)\b", re.IGNORECASE)
+PERCENT_HEAD = re.compile(r"%|\bvs\b|delta|change$|Δ", re.IGNORECASE)
+GAINS = re.compile(
+    r"improv|faster|speed-?\s?up|reduc|lower|less|sav(?:es|ing)|falls?\b|drop|decreas|cut", re.IGNORECASE
+)
+CHANGES = re.compile(
+    r"(?:improv|reduc|increas|decreas|drop|fall|fell|rise|rose|gain|sav|cut|lower|higher|faster|slower|regress)"
+    r"\w{0,6}\b[\w\s()~≈-]{0,30}$",
+    re.IGNORECASE,
+)
 TOLERANCE = 0.051  # a percentage is compared as printed, with one decimal
 
 
@@ -55,8 +73,8 @@ class Description:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """Return the lines without blanks around them."""
-        return tuple(line.strip() for line in self.body[:BODY_LIMIT].splitlines())
+        """Return the title and the lines of the body, without blanks around them."""
+        return tuple(line.strip() for line in (self.title, *self.body[:BODY_LIMIT].splitlines()))
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
@@ -66,8 +84,14 @@ class Description:
     @cached_property
     def samples(self) -> int | None:
         """Return the smallest number of requests or runs that is named."""
-        found = [int(match[1] or match[2]) for line in self.lines for match in SAMPLES.finditer(line)]
-        return min(found, default=None)
+        runs = [count(match[1]) for line in self.lines for match in RUNS.finditer(line)]
+        return min([*runs, *self.request_counts], default=None)
+
+    @cached_property
+    def request_counts(self) -> tuple[int, ...]:
+        """Return every number of requests that is named."""
+        matches = (match for line in self.lines for match in REQUESTS.finditer(line))
+        return tuple(count(match[1] or match[2]) for match in matches)
 
     @cached_property
     def hardware(self) -> tuple[str, ...]:
@@ -100,23 +124,28 @@ class Description:
                     for row in table.rows:
                         match = PERCENT.search(row[column])
                         if match and not match["about"]:
-                            yield self.claim(f"{row[0]}: {row[column]} {head}", match, (table,))
+                            own = beside(table, row)
+                            text = f"{row[0]}: {row[column]} {head}"
+                            yield self.claim(text, match, own if own.rows else table)
 
     def prose_claims(self) -> Iterator[Claim]:
-        """Yield the signed percentages of lines that speak of speed and belong to no table."""
+        """Yield the percentages, signed or of a change, of lines on speed that belong to no table."""
         for line in self.lines:
             if "\t" in line or line.startswith("|") or not SPEED.search(line):
                 continue
             for match in PERCENT.finditer(line):
-                if match["sign"] in {"+", "-", "−"} and not match["about"]:
-                    yield self.claim(line, match, self.tables)
+                told = match["sign"] in {"+", "-", "−"} or CHANGES.search(line[: match.start()][-60:])
+                if told and not match["about"]:
+                    yield self.claim(line, match, *self.tables, *map(beside, self.tables))
 
-    def claim(self, text: str, match: re.Match[str], tables: tuple[Table, ...]) -> Claim:
+    def claim(self, text: str, match: re.Match[str], *tables: Table) -> Claim:
         """Build the claim of one percentage; above 0 is an improvement."""
         printed = float(match["value"]) * (-1 if match["sign"] in {"-", "−", "–"} else 1)
-        metric, confirmed = confirm(printed, tables)
+        metric, confirmed = confirm(printed, tables, precision(match["value"]), bool(GAINS.search(text)))
         metric = metric or next(iter(METRICS.findall(text)), None)
-        better_up = bool(metric and HIGHER_IS_BETTER.search(metric))
+        better_up = bool(metric and HIGHER_IS_BETTER.search(metric)) or (
+            not match["sign"] and bool(GAINS.search(text))
+        )
         missing = self.missing()
         return Claim(
             text=" ".join(text.split())[:300],
@@ -133,19 +162,47 @@ class Description:
         """Return what a claim of this description lacks to be judged."""
         have = {
             "hardware": bool(self.hardware),
-            "baseline": bool(BASELINE.search(self.body)),
+            "baseline": any(BASELINE.search(line) for line in self.lines),
             "sample count": self.samples is not None,
             "raw runs": self.has_raw_runs,
             "noise or interval": has_noise_figure(self),
-            "end-to-end figure": bool(END_TO_END.search(self.body)),
+            "end-to-end figure": any(END_TO_END.search(line) for line in self.lines),
         }
         return tuple(name for name, there in have.items() if not there)
 
 
-def confirm(printed: float, tables: tuple[Table, ...]) -> tuple[str | None, bool | None]:
+def count(text: str) -> int:
+    """Return a number that is written in digits or as a word up to ten."""
+    return WORDS.get(text.lower()) or int(text)
+
+
+def precision(value: str) -> float:
+    """Return how far a printed percentage may be from the exact one: half its last digit, and rounding."""
+    return TOLERANCE if "." in value else 0.51
+
+
+def beside(table: Table, row: tuple[str, ...] | None = None) -> Table:
+    """Return a row's (or every row's) before and after as the two rows of a table, an empty one if none."""
+    old = [
+        at for at, head in enumerate(table.header) if BEFORE.search(head) and not PERCENT_HEAD.search(head)
+    ]
+    new = [at for at, head in enumerate(table.header) if AFTER.search(head) and not PERCENT_HEAD.search(head)]
+    rows = table.rows if row is None else (row,)
+    if len(old) != 1 or len(new) != 1 or old == new or not rows:
+        return Table((), ())
+    return Table(
+        tuple(f"time of {each[0]}" for each in rows),
+        (tuple(each[old[0]] for each in rows), tuple(each[new[0]] for each in rows)),
+    )
+
+
+def confirm(
+    printed: float, tables: tuple[Table, ...], tolerance: float = TOLERANCE, gain: bool = False
+) -> tuple[str | None, bool | None]:
     """Return the first metric in which two rows differ by `printed` per cent, and whether there is one.
 
-    The first row is the base where it can be; None means that no table has numbers.
+    The first row is the base where it can be; None means that no table has numbers. With `gain` the figure
+    may be printed as an improvement: with the other sign, or as the ratio of the speeds.
     """
     numeric = False
     for table in tables:
@@ -153,7 +210,9 @@ def confirm(printed: float, tables: tuple[Table, ...]) -> tuple[str | None, bool
             values = table.numbers(column) if METRICS.search(head) else []
             for first, other in comparisons(values):
                 numeric = True
-                if abs((other / first - 1.0) * 100.0 - printed) <= TOLERANCE:
+                change, speed = (other / first - 1.0) * 100.0, (first / other - 1.0) * 100.0
+                may_be = (change, -change, speed, -speed) if gain else (change,)
+                if any(abs(figure - printed) <= tolerance for figure in may_be):
                     return head, True
     return None, False if numeric else None
 

@@ -12,6 +12,7 @@ from bot.review.change import FilePatch, Hunk
 MOST_DROPPED = 40  # lines cut from the top of a hunk until the rest parses
 MOST_TRIES = 30
 HEADER = re.compile(r"(?:async\s+)?(def|class)\s+([A-Za-z_]\w{0,100})")
+METADATA = frozenset({"device", "dtype", "shape", "ndim"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -178,10 +179,32 @@ def names(node: ast.AST) -> set[str]:
     return found | {dotted(child) for child in ast.walk(node) if isinstance(child, ast.Attribute)}
 
 
-def assigned(node: ast.AST) -> set[str]:
-    """Return the names that are bound below `node`."""
-    return {
-        child.id
-        for child in ast.walk(node)
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
-    }
+def values(node: ast.AST) -> set[str]:
+    """Return the names whose value is read below `node`; of `x.device` or `x.shape` it is not."""
+    if isinstance(node, ast.Attribute) and node.attr in METADATA:
+        return set()
+    own = {node.id} if isinstance(node, ast.Name) else set()
+    return own.union(*(values(child) for child in ast.iter_child_nodes(node)))
+
+
+def changed(node: ast.AST) -> set[str]:
+    """Return the names that are bound or changed in place below `node`."""
+    return {name for child in ast.walk(node) if (name := changed_by(child))}
+
+
+def changed_by(node: ast.AST) -> str:
+    """Return the name that a node binds, stores into or calls a changing method of, or nothing."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.Subscript | ast.Attribute):
+        return root(node) if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        in_place = node.func.attr.endswith("_") or node.func.attr in {"append", "extend", "update", "pop"}
+        return root(node.func.value) if in_place else ""
+    return ""
+
+
+def root(node: ast.AST) -> str:
+    """Return the name that an expression starts at (`x` of `x.y[0]`), or nothing; `self` is none."""
+    name = dotted(node).partition(".")[0]
+    return "" if name == "self" else name

@@ -9,10 +9,7 @@ from bot.review.models import Finding
 from bot.review.python_code import Function, Place, called, dotted, names, places
 
 SOURCE = "performance patterns: bounded lifetime and complete key of caches"
-BOUNDS = re.compile(
-    r"popitem|\.pop\(|\bdel |\.clear\(|maxsize|max_size|max_entries|len\(|LRU|OrderedDict|evict",
-    re.IGNORECASE,
-)
+BOUND_WORDS = re.compile(r"maxsize|max_size|max_entries|lru|evict", re.IGNORECASE)
 TENSOR_MAKERS = re.compile(r"torch\.|\.to\(|device|dtype")
 CACHE_NAMES = re.compile(r"(?:^|_)(?:cache|caches|cached|memo|memos)$", re.IGNORECASE)
 # What changes a tensor made by a function: where one of these is used, the key must hold it.
@@ -24,9 +21,10 @@ def check(change: Change) -> Iterator[Finding]:
     for file in change.files:
         if not file.is_production_python:
             continue
-        for place in places(file):
+        for place in places(file, only_added=False):
             yield from unbounded_decorator(place)
-            yield from stores(place)
+            if place.line in file.added:
+                yield from stores(place)
 
 
 def unbounded_decorator(place: Place) -> Iterator[Finding]:
@@ -37,6 +35,8 @@ def unbounded_decorator(place: Place) -> Iterator[Finding]:
     decorators = [item for item in node.decorator_list if is_unbounded(item)]
     if decorators and TENSOR_MAKERS.search(ast.unparse(node)):
         line = decorators[0].lineno + place.line - node.lineno
+        if not {line, place.line} & place.file.added:
+            return
         yield finding("unbounded-cache", place.file, line, f"`{node.name}` keeps every result for ever.")
 
 
@@ -60,14 +60,66 @@ def stores(place: Place) -> Iterator[Finding]:
         return
     target = node.targets[0]
     name = dotted(target.value)
-    if not CACHE_NAMES.search(name.rsplit(".", 1)[-1]) or is_request_scoped(name) or is_index(target.slice):
+    if not is_cache(name, function) or is_request_scoped(name) or is_index(target.slice):
         return
     missing = missing_parts(target.slice, node.value, function)
     if missing:
         says = f"The key of `{name}` lacks {' and '.join(missing)}, which change the cached value."
         yield finding("incomplete-cache-key", place.file, place.line, says)
-    if not BOUNDS.search(place.file.text):
+    if not is_bounded(name.rsplit(".", 1)[-1], place.file):
         yield finding("unbounded-cache", place.file, place.line, f"`{name}` grows with every new key.")
+
+
+def is_cache(name: str, function: Function) -> bool:
+    """Say whether a mapping outlives the call and is a cache by its name, or by its use for tensors."""
+    if name.partition(".")[0] in local_names(function) - {"self", "cls"}:
+        return False
+    return bool(CACHE_NAMES.search(name.rsplit(".", 1)[-1])) or is_memo(name, function)
+
+
+def local_names(function: Function) -> set[str]:
+    """Return the arguments of a function and the names that it binds, unless it declares them global."""
+    shared = {
+        name
+        for node in ast.walk(function)
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    arguments = function.args
+    given = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    bound = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return (given | bound) - shared
+
+
+def is_memo(name: str, function: Function) -> bool:
+    """Say whether a function looks a key up in a mapping, reads its value back, and handles tensors."""
+    tested = any(
+        isinstance(node, ast.Compare)
+        and any(isinstance(operator, ast.In | ast.NotIn) for operator in node.ops)
+        and name in {dotted(item) for item in node.comparators}
+        for node in ast.walk(function)
+    )
+    read = any(
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and dotted(node.value) == name
+        for node in ast.walk(function)
+    )
+    got = any(called(node) == f"{name}.get" for node in ast.walk(function))
+    return (got or (tested and read)) and bool(TENSOR_MAKERS.search(ast.unparse(function)))
+
+
+def is_bounded(name: str, file: FilePatch) -> bool:
+    """Say whether a visible line drops entries of the cache, counts them, or gives it a bound."""
+    quoted = re.escape(name)
+    drops = re.compile(rf"\b{quoted}\.(?:pop|popitem|clear)\(|\bdel [\w.]*{quoted}\b|len\([\w.]*{quoted}\)")
+    makes = re.compile(rf"\b{quoted}\b[^=\n]{{0,200}}=[^=]")
+    lines = file.text.splitlines()
+    return any(
+        drops.search(line) or (makes.search(line) and BOUND_WORDS.search(line)) for line in lines
+    ) or bool(re.search(r"max_entries|max_size|evict", file.text))
 
 
 def is_request_scoped(name: str) -> bool:

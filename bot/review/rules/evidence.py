@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bot.review.change import Change
 from bot.review.claims import GPUS, PERCENT, SPEED, Description, confirm, has_noise_figure, measured_on
-from bot.review.models import Finding, Severity
+from bot.review.models import Claim, Finding, Severity
 
 SOURCE = "performance acceptance"
 CLAIMS_SPEED = re.compile(
@@ -18,7 +18,7 @@ NOISE = re.compile(
 KERNEL = re.compile(r"kernel|micro-?bench|operator|standalone|\bops?\b", re.IGNORECASE)
 WINS = re.compile(r"faster|speed-?\s?up|\d(?:\.\d+)?\s?[x×]\b", re.IGNORECASE)
 WHOLE = re.compile(
-    r"e2e|end-to-end|throughput|\bqps\b|request latency|latency_mean|images/s|tokens/s", re.IGNORECASE
+    r"e2e|end[- ]to[- ]end|throughput|\bqps\b|request latency|latency_mean|images/s|tokens/s", re.IGNORECASE
 )
 OPEN_BOX = re.compile(r"^[-*•+]?\s*\[ \]\s*(.+)")
 BULLET = re.compile(r"^[-*•]\s+(?!\[)(.+)")
@@ -26,6 +26,7 @@ PENDING = re.compile(
     r"\b(?:expect(?:ed)?|pending|todo|tbd|to be (?:run|done)|will (?:run|report)|not (?:yet|run))\b",
     re.IGNORECASE,
 )
+METRIC_WORDS = re.compile(r"latency|throughput|qps|fps|memory|ttf[tp]|tpot", re.IGNORECASE)
 FIGURE = re.compile(r"\d(?:\.\d+)?\s?(?:%|ms\b|s\b|x\b|×|us\b|µs\b)", re.IGNORECASE)
 
 
@@ -174,8 +175,9 @@ def is_test(text: str) -> bool:
 
 
 def wrong_percentages(description: Description) -> Iterator[Finding]:
-    """Yield percentages of a comparing column that its own table does not give."""
-    for claim in description.table_claims():
+    """Yield percentages that the description's own tables do not give."""
+    told = [claim for claim in description.prose_claims() if is_of_a_table(claim, description)]
+    for claim in (*description.table_claims(), *told):
         if claim.confirmed is False:
             shown = PERCENT.search(claim.text)
             yield about(
@@ -185,3 +187,12 @@ def wrong_percentages(description: Description) -> Iterator[Finding]:
                 "from the table's own numbers.",
                 "Recompute it from the rows, and say which metric it is of.",
             )
+
+
+def is_of_a_table(claim: Claim, description: Description) -> bool:
+    """Say whether a line speaks of the two builds of the only table with numbers, in one of its metrics."""
+    numeric = [table for table in description.tables if confirm(0.0, (table,))[1] is not None]
+    if len(numeric) != 1 or len(numeric[0].rows) != 2:
+        return False
+    names = {word.lower() for head in numeric[0].header for word in METRIC_WORDS.findall(head)}
+    return bool(names & {word.lower() for word in METRIC_WORDS.findall(claim.text)})

@@ -30,7 +30,7 @@ def unguarded(file: FilePatch) -> Iterator[Finding]:
         name = called(place.node).rsplit(".", 1)[-1]
         if not FUSED.search(name) or NOT_A_CALL.match(name) or place.function is None:
             continue
-        if place.function.name.startswith("_*") or not is_visible(place.function, place):
+        if not is_visible(place.function):
             continue
         if FUSED.search(place.function.name) or is_guarded(place):
             continue
@@ -52,10 +52,10 @@ def unguarded(file: FilePatch) -> Iterator[Finding]:
         )
 
 
-def is_visible(function: Function, place: Place) -> bool:
+def is_visible(function: Function) -> bool:
     """Say whether the function's own `def` is in the diff, so that a guard above the call would be seen."""
     arguments = function.args
-    return not (arguments.vararg is not None and arguments.vararg.arg == "_") and bool(place.line)
+    return arguments.vararg is None or arguments.vararg.arg != "_"
 
 
 def is_guarded(place: Place) -> bool:

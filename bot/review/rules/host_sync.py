@@ -35,7 +35,7 @@ def synchronises(node: ast.AST) -> str | None:
         return None
     name = called(node)
     last = name.rsplit(".", 1)[-1]
-    if last == "synchronize" and name.split(".")[0] in {"torch", "device", "stream", "event"}:
+    if last == "synchronize":
         return f"{name}()"
     if isinstance(node.func, ast.Attribute) and last in COPIES and not node.args and not node.keywords:
         return None if name.endswith("shape.tolist") else f".{last}()"

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from bot.review.change import Change
 from bot.review.models import Finding
-from bot.review.python_code import Place, assigned, called, names, places
+from bot.review.python_code import Place, called, changed, places, values
 
 RULE = "request-invariant-rebuilt"
 SOURCE = "performance patterns: hoist request invariants"
 STEP_LOOPS = re.compile(r"timesteps|sigmas|num_inference_steps|\bsteps\b", re.IGNORECASE)
+LAYER_LOOPS = re.compile(r"(?:^|[._(])(?:\w{0,40}_)?(?:blocks|layers)\b", re.IGNORECASE)
 INVARIANTS = re.compile(
     r"(rope|rotary|freqs|cos_sin|pos(ition)?_?(ids|emb)|mask|metadata|token_refiner|condition_proj|context_proj"
     r"|text_proj|encode_prompt|caption|text_encoder)",
@@ -30,20 +31,26 @@ def check(change: Change) -> Iterator[Finding]:
         for place in places(file):
             if not isinstance(place.node, ast.Call):
                 continue
-            loop = step_loop(place)
-            if loop is not None and is_invariant(place.node, loop):
+            rebuilt = next((loop for loop in repeating(place) if is_invariant(place.node, loop)), None)
+            if rebuilt is not None:
+                unit = "step" if STEP_LOOPS.search(ast.unparse(rebuilt.iter)) else "layer"
                 yield finding(
                     place,
-                    f"`{called(place.node)}(…)` is called in every step with nothing that changes from "
-                    "step to step",
+                    f"`{called(place.node)}(…)` is called in every {unit} with nothing that changes from "
+                    f"{unit} to {unit}",
                 )
-            elif loop is None and builds_table_in_layer(place):
+            elif builds_table_in_layer(place):
                 yield finding(place, f"`{called(place.node)}(…)` builds a table in every layer")
 
 
-def step_loop(place: Place) -> ast.For | None:
-    """Return the loop over timesteps around the place."""
-    return next((loop for loop in place.loops if STEP_LOOPS.search(ast.unparse(loop.iter))), None)
+def repeating(place: Place) -> tuple[ast.For, ...]:
+    """Return the loops over timesteps or layers whose body holds the place."""
+    return tuple(
+        loop
+        for loop in place.loops
+        if place.node not in ast.walk(loop.iter)
+        and (STEP_LOOPS.search(text := ast.unparse(loop.iter)) or LAYER_LOOPS.search(text))
+    )
 
 
 def is_invariant(call: ast.Call, loop: ast.For) -> bool:
@@ -52,10 +59,8 @@ def is_invariant(call: ast.Call, loop: ast.For) -> bool:
     last = name.rsplit(".", 1)[-1]
     if not INVARIANTS.search(last) or APPLIED.search(last):
         return False
-    changing = assigned(loop.target) | {found for statement in loop.body for found in assigned(statement)}
-    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    used = {used for argument in arguments for used in names(argument)}
-    return not used & changing
+    changing = changed(loop.target).union(*(changed(statement) for statement in loop.body))
+    return not values(call) & changing
 
 
 def builds_table_in_layer(place: Place) -> bool:

@@ -4,13 +4,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from bot.review.change import Change
+from bot.review.change import Change, FilePatch
 from bot.review.models import Finding
 from bot.review.python_code import Function, called, dotted, names, places
 
 RULE = "rounding-boundary-lost"
 SOURCE = "performance patterns: preserve the unfused materialization boundary"
 STATISTICS = frozenset({"sum", "mean", "var", "rsqrt", "pow", "square", "layer_norm", "rms_norm"})
+NORM = re.compile(r"rsqrt|sqrt\(|layer_norm|rms_norm", re.IGNORECASE)
 RESIDUAL = re.compile(r"resid|skip|hidden|\bx\b|\bh\b", re.IGNORECASE)
 
 
@@ -19,29 +20,36 @@ def check(change: Change) -> Iterator[Finding]:
     for file in change.files:
         if not file.is_production_python:
             continue
-        for place in places(file):
-            if isinstance(place.node, Function) and re.search(r"norm|resid|adaln|modul", place.node.name):
-                name = lost_boundary(place.node)
-                if name:
-                    yield Finding(
-                        rule=RULE,
-                        severity="high",
-                        path=file.path,
-                        line=place.line,
-                        says=f"`{place.node.name}` stores `{name}` rounded but normalises the unrounded sum.",
-                        do=(
-                            "Round to the stored dtype and promote again before the norm, and compare the "
-                            "denoise trajectory "
-                            "with the unfused order."
-                        ),
-                        source=SOURCE,
-                    )
+        for place in places(file, only_added=False):
+            if not isinstance(place.node, Function) or not NORM.search(ast.unparse(place.node)):
+                continue
+            offset = place.line - place.node.lineno
+            for name, lines in lost_boundary(place.node):
+                at = next((line + offset for line in lines if line + offset in file.added), None)
+                if at is not None:
+                    yield finding(file, at, place.node.name, name)
 
 
-def lost_boundary(function: Function) -> str | None:
-    """Return the name of a sum that is stored or cast, and used uncast in a statistic afterwards."""
+def finding(file: FilePatch, line: int, function: str, name: str) -> Finding:
+    """Describe one lost boundary."""
+    return Finding(
+        rule=RULE,
+        severity="high",
+        path=file.path,
+        line=line,
+        says=f"`{function}` stores `{name}` rounded but normalises the unrounded sum.",
+        do=(
+            "Round to the stored dtype and promote again before the norm, and compare the denoise "
+            "trajectory with the unfused order."
+        ),
+        source=SOURCE,
+    )
+
+
+def lost_boundary(function: Function) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield each sum that is stored or cast and enters a statistic uncast: its name, its lines."""
     sums = {
-        target.id
+        target.id: node.lineno
         for node in ast.walk(function)
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.BinOp)
@@ -52,8 +60,7 @@ def lost_boundary(function: Function) -> str | None:
     for name in sorted(sums):
         stored = stored_at(name, function)
         if stored and not rounded_back(name, function) and in_statistics(name, function):
-            return name
-    return None
+            yield name, (sums[name], stored)
 
 
 def stored_at(name: str, function: Function) -> int | None:

@@ -18,7 +18,7 @@ def check(change: Change) -> Iterator[Finding]:
     named = sorted(
         {float(match) for line in description.lines for match in PERCENTILE.findall(line)}, reverse=True
     )
-    samples = description.samples
+    samples = min(description.request_counts, default=description.samples)
     if samples is None:
         return
     for percentile in named:

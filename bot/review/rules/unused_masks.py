@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from bot.review.change import Change, FilePatch
 from bot.review.models import Finding
@@ -20,6 +21,7 @@ def check(change: Change) -> Iterator[Finding]:
 
 def unused(file: FilePatch) -> Iterator[Finding]:
     """Yield the unused masks of one file."""
+    told: set[tuple[ast.AST, str]] = set()
     for place in places(file):
         node, function = place.node, place.function
         if not isinstance(node, ast.Assign) or function is None or not ends_in_sight(function):
@@ -27,7 +29,10 @@ def unused(file: FilePatch) -> Iterator[Finding]:
         if not isinstance(node.value, ast.Call | ast.BinOp | ast.Compare):
             continue
         for target in node.targets:
-            if isinstance(target, ast.Name) and is_mask(target.id) and not is_read(target.id, function):
+            if isinstance(target, ast.Name) and is_dead(target.id, function):
+                if (function, target.id) in told:
+                    continue
+                told.add((function, target.id))
                 yield Finding(
                     rule=RULE,
                     severity="medium",
@@ -44,13 +49,34 @@ def is_mask(name: str) -> bool:
     return "mask" in name.lower() and not name.startswith("_")
 
 
-def is_read(name: str, function: Function) -> bool:
-    """Say whether the function reads the name anywhere, or hands out its whole scope."""
-    return any(
-        isinstance(node, ast.Name)
-        and ((node.id == name and isinstance(node.ctx, ast.Load)) or node.id in {"locals", "vars"})
-        for node in ast.walk(function)
-    )
+def is_dead(name: str, function: Function) -> bool:
+    """Say whether a mask reaches nothing but itself and other masks that reach nothing."""
+    return is_mask(name) and not {name, "locals", "vars"} & reached(function)
+
+
+def reached(function: Function) -> set[str]:
+    """Return the names that are read for something else than to build a mask that nothing reads."""
+    built = [found for node in ast.walk(function) if (found := built_mask(node))]
+    inside = {id(node) for _, value in built for node in ast.walk(value)}
+    live = {node.id for node in ast.walk(function) if is_load(node) and id(node) not in inside}
+    for _ in built:
+        live |= {
+            node.id for name, value in built if name in live for node in ast.walk(value) if is_load(node)
+        }
+    return live
+
+
+def built_mask(node: ast.AST) -> tuple[str, ast.expr] | None:
+    """Return the name and the value of an assignment to one mask."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+        return (name, node.value) if is_mask(name) else None
+    return None
+
+
+def is_load(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Say whether a node reads a name."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
 
 
 def ends_in_sight(function: Function) -> bool:
