@@ -81,7 +81,7 @@ class EmbeddedWorld:
             state_file=folder / "standin.state",
         )
         self.github.state.required = self.recording.required
-        self.buildkite = StandInBuildkite(self.recording, self.github)
+        self.buildkite = StandInBuildkite(self.recording, self.github, self.keys["buildkite"])
         self.web = self._child("web service", ["serve", "--port", str(port)], "web")
         self.worker = self._child(
             "worker", ["worker", "--lane", "cpu", "--concurrency", str(MOST_CREATED_AT_ONCE)], "worker"

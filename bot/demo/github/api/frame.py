@@ -72,7 +72,7 @@ def number(request: Request, name: str, default: int) -> int:
 
 
 def is_app_token(token: str) -> bool:
-    """Say whether a JSON web token is the App's and good now; its signature is not checked, for want of a key."""
+    """Say whether a JSON web token is the App's and good now; no key is known to check its signature."""
     try:
         packed = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))

@@ -1,0 +1,219 @@
+"""A red head as Buildkite tells it, over HTTP: what the snapshot holds, and what it leaves unknown."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.config import CiConfig
+from tests.bot.ci_providers.world import FAILED, NOON, PASSED, Ci, bk_job
+
+
+def red_head(ci: Ci, **options: object) -> None:
+    """Open the pull request and let its required build fail."""
+    ci.github.state.required = ("buildkite/omni",)
+    ci.open()
+    ci.build(10, "feature", bk_job(), bk_job("passed", PASSED, name="Lint"), branch="feature", pull=1)
+    ci.status()
+
+
+def test_the_snapshot_holds_the_head_its_base_and_the_history(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(5, "base", bk_job("passed", PASSED), hours=47)
+    found = ci.collect()
+    snapshot = found.snapshot
+    assert found.notes == ()
+    assert (snapshot.pr.head_sha, snapshot.pr.merge_base_sha) == (ci.sha("feature"), ci.sha("base"))
+    assert snapshot.pr.head_committed_at == NOON - timedelta(hours=6)
+    assert [file.path for file in snapshot.pr.changed_files] == ["omni/rope.py"]
+    unit, lint = sorted(snapshot.jobs, key=lambda job: job.name, reverse=True)
+    assert (unit.conclusion, unit.required, unit.log) == ("failed", True, FAILED)
+    assert (lint.conclusion, lint.log) == ("passed", None)
+    (base,) = snapshot.base_runs
+    assert base.is_merge_base
+    assert [job.conclusion for job in base.jobs] == ["passed"]
+    assert [(one.name, one.passed, one.failed) for one in snapshot.job_history] == [("Unit", 1, 0)]
+
+
+def test_the_merge_base_is_read_however_old_it_is(ci: Ci) -> None:
+    ci.config = CiConfig(history_days=1)
+    red_head(ci)
+    ci.build(5, "base", bk_job("passed", PASSED), hours=47)
+    assert [run.is_merge_base for run in ci.snapshot().base_runs] == [True]
+
+
+def test_main_after_the_head_was_committed_proves_nothing(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(20, "main", bk_job(), hours=0.5)
+    assert ci.snapshot().base_runs == ()
+
+
+def test_a_commit_from_the_future_does_not_reach_into_it(ci: Ci) -> None:
+    ci.now = NOON - timedelta(hours=20)  # the head calls itself 14 hours younger than it can be
+    red_head(ci)
+    snapshot = ci.snapshot()
+    assert snapshot.pr.head_committed_at == ci.now
+
+
+def test_a_forks_branch_called_main_is_not_main(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(6, "fork", bk_job(), branch="main", pull=7, hours=8)
+    ci.build(7, "base", bk_job(), branch="main", pull=8, hours=8)
+    assert ci.snapshot().base_runs == ()
+
+
+def test_a_retry_stands_and_the_first_attempt_is_kept_beside_it(ci: Ci) -> None:
+    red_head(ci)
+    (build,) = [one for one in ci.buildkite.builds.values() if one.number == 10]
+    again = ci.buildkite.retry(build, build.jobs[0])
+    assert again is not None
+    ci.buildkite.finish(build, again, "passed", PASSED)
+    snapshot = ci.snapshot()
+    standing = {job.name: (job.conclusion, job.attempt) for job in snapshot.jobs if job.provider}
+    assert standing["Unit"] == ("passed", 2)
+    assert [(job.conclusion, job.log) for job in snapshot.same_commit_runs] == [("failed", FAILED)]
+
+
+def test_a_retry_that_still_runs_leaves_no_red_job_behind(ci: Ci) -> None:
+    red_head(ci)
+    (build,) = [one for one in ci.buildkite.builds.values() if one.number == 10]
+    ci.buildkite.retry(build, build.jobs[0])
+    ci.status("pending")
+    snapshot = ci.snapshot()
+    assert [job.name for job in snapshot.jobs if job.is_failure] == []
+    assert [job.name for job in snapshot.same_commit_runs] == ["Unit"]
+
+
+def test_a_later_build_that_runs_less_takes_nothing_back(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(11, "feature", bk_job("passed", PASSED, name="Npu"), branch="feature", pull=1, hours=3)
+    red = [job.name for job in ci.snapshot().jobs if job.is_failure]
+    assert red == ["Unit"]
+
+
+def test_a_red_status_whose_build_is_all_green_stays_red_and_unexplained(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(11, "feature", bk_job("passed", PASSED), branch="feature", pull=1, hours=3)
+    snapshot = ci.snapshot()
+    (left,) = [job for job in snapshot.jobs if job.is_failure]
+    assert (left.name, left.log, left.required) == ("buildkite/omni", None, True)
+    assert [job.conclusion for job in snapshot.same_commit_runs] == ["failed"]
+
+
+def test_without_a_token_nothing_is_known_and_nothing_is_forgotten(ci: Ci) -> None:
+    red_head(ci)
+    ci.buildkite_token = ""
+    snapshot = ci.snapshot()
+    (job,) = snapshot.jobs
+    assert (job.name, job.conclusion, job.log) == ("buildkite/omni", "failed", None)
+    assert snapshot.base_runs == ()
+
+
+def test_a_wrong_token_is_said(ci: Ci) -> None:
+    red_head(ci)
+    ci.buildkite_token = "old"
+    found = ci.collect()
+    assert found.notes == ("127.0.0.1 refuses to be read (401): its token lacks a permission",)
+    assert [job.log for job in found.snapshot.jobs] == [None]
+
+
+def test_a_rate_limit_ends_as_not_known(ci: Ci) -> None:
+    red_head(ci)
+    ci.buildkite.limit(100)
+    found = ci.collect()
+    assert [job.name for job in found.snapshot.jobs] == ["buildkite/omni"]
+    assert found.notes == ("127.0.0.1 limits how much may be read now; what is missing is not known",)
+
+
+@pytest.mark.parametrize("log", [None, '{"message":"You have exceeded your API rate limit."}'])
+def test_a_log_that_is_gone_is_not_known(ci: Ci, log: str | None) -> None:
+    ci.open()
+    ci.build(10, "feature", bk_job(log=log), branch="feature", pull=1)
+    ci.status()
+    (job,) = ci.snapshot().jobs
+    assert (job.conclusion, job.log) == ("failed", None)
+
+
+def test_a_log_is_read_once_and_then_kept(ci: Ci) -> None:
+    red_head(ci)
+    first = ci.snapshot()
+    ci.buildkite.requests.clear()
+    assert ci.snapshot().jobs == first.jobs
+    assert [path for path in ci.buildkite.requests if path.endswith("/log.txt")] == []
+
+
+def test_other_pull_requests_are_read_and_stacked_ones_are_named(ci: Ci) -> None:
+    red_head(ci)
+    ci.open(2, "other", "author-02")
+    ci.open(3, "stacked", "author-03")
+    ci.build(8, "other", bk_job(), branch="other", pull=2, hours=8)
+    ci.build(9, "stacked", bk_job(), branch="stacked", pull=3, hours=6.5)
+    ci.build(7, "fork", bk_job("passed", PASSED), branch="fork", pull=4, hours=9)
+    others = {one.number: one for one in ci.snapshot().other_prs}
+    assert set(others) == {2, 3}
+    assert (others[2].author, others[2].stacked_on_this, others[3].stacked_on_this) == (
+        "author-02",
+        False,
+        True,
+    )
+    assert [file.path for file in others[2].changed_files or ()] == ["omni/other.py"]
+    assert [job.log for job in others[2].jobs] == [FAILED]
+
+
+def test_a_build_of_another_pull_request_after_the_head_is_left_out(ci: Ci) -> None:
+    red_head(ci)
+    ci.open(2, "other", "author-02")
+    ci.build(30, "other", bk_job(), branch="other", pull=2, hours=2)
+    assert ci.snapshot().other_prs == ()
+
+
+def test_a_step_that_is_required_by_its_own_context_is_told_from_one_that_is_not(ci: Ci) -> None:
+    ci.github.state.required = ("buildkite/omni/pr/unit",)
+    ci.open()
+    ci.build(10, "feature", bk_job(), bk_job(name="Docs build"), branch="feature", pull=1)
+    ci.status(context="buildkite/omni/pr/unit")
+    assert {job.name: job.required for job in ci.snapshot().jobs} == {"Unit": True, "Docs build": False}
+
+
+def test_rules_that_nobody_may_read_leave_required_unknown_unless_configured(ci: Ci) -> None:
+    ci.github.state.required = None
+    ci.github.state.protected = None
+    ci.open()
+    ci.build(10, "feature", bk_job(), branch="feature", pull=1)
+    ci.status()
+    assert [job.required for job in ci.snapshot().jobs] == [None]
+    ci.config = CiConfig(required=("buildkite/omni",))
+    assert [job.required for job in ci.snapshot().jobs] == [True]
+    ci.github.state.protected = ("lint",)
+    assert [job.required for job in ci.snapshot().jobs] == [False]
+
+
+def test_issues_about_ci_are_known_by_their_label(ci: Ci) -> None:
+    red_head(ci)
+    ci.github.hub.open_issue(40, "[CI] test_size flakes", "AssertionError", "author-02", ("ci-failure",))
+    ci.github.hub.open_issue(41, "A question", "How?", "author-02", ())
+    (issue,) = ci.snapshot().known_issues
+    assert (issue.number, issue.state, issue.labels) == (40, "open", ("ci-failure",))
+
+
+def test_soft_failures_and_cascades_are_told_as_such(ci: Ci) -> None:
+    soft = bk_job(name="Soft")
+    soft.soft_failed = True
+    ci.open()
+    ci.build(10, "feature", bk_job(), soft, bk_job("waiting_failed", None, name="After"), branch="feature")
+    ci.status()
+    jobs = {job.name: job for job in ci.snapshot().jobs}
+    assert jobs["Soft"].soft_failed
+    assert jobs["Soft"].log is None
+    assert jobs["After"].is_cascade
+
+
+def test_a_hundred_red_jobs_cost_no_more_than_one_verdict_may_read(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(
+        12, "feature", *(bk_job(name=f"Shard {n}") for n in range(100)), branch="feature", pull=1, hours=3
+    )
+    found = ci.collect()
+    logs = [job.log for job in found.snapshot.jobs if job.is_failure]
+    assert len(logs) == 101
+    assert sum(log is not None for log in logs) == 80
+    assert "more than 80 red jobs: the logs of the others were not read" in found.notes
