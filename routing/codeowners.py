@@ -21,8 +21,8 @@ OWNER = re.compile(
     r"@[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,254})?"
     r"|[^@\s<>(),;:\"\\]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
 )
-# A pattern that needs a closer look than "names between slashes".
-NOT_PLAIN = re.compile(r"[\\*?\[\]!@^\s\ufeff]|//")
+# The start of a line that needs a closer look: escapes, blanks, other dialects.
+ODD = re.compile(r"[\\\[\]!@^\s\ufeff]|//")
 BLANK = re.compile(r"[ \t]+")
 GITLAB_SECTION = re.compile(r"\^?\[[^\]]*\](?:\[\d+\])?(?=[ \t]|$)")
 GITLAB_OWNER = re.compile(r"@[\w-]*[\w.-]*(?:/[\w.-]+){2,}|@[\w-]+\.[\w.-]*|@@\w+")
@@ -108,7 +108,7 @@ def parse(text: str) -> Codeowners:
 def parse_lines(lines: list[str]) -> Codeowners:
     """Return the parsed file; plain names with owners that were seen before take a short way."""
     reader = Reader([], [], Index(), {"": ()}, set())
-    rules, seen, known, needs_care = reader.rules, reader.seen, reader.known, NOT_PLAIN.search
+    rules, seen, known, is_odd = reader.rules, reader.seen, reader.known, ODD.search
     below, files = reader.index.below, reader.index.files
     for number, line in enumerate(lines, 1):
         if not line or line[0] == "#":
@@ -117,9 +117,11 @@ def parse_lines(lines: list[str]) -> Codeowners:
         owners = seen.get(tail)
         if owners is None and known.issuperset(words := tail.split(" ")):
             owners = seen[tail] = tuple(words)
-        is_rooted = head[:1] == "/" or "/" in head[:-1]
-        if owners is None or not is_rooted or head == "/" or needs_care(head):
+        if owners is None or not head or is_odd(head):
             reader.read(number, line)
+            continue
+        if "*" in head or "?" in head or "/" not in head[:-1]:
+            reader.add(number, head, owners)
             continue
         rules.append((number, head, owners))
         path = head[1:] if head[0] == "/" else head
@@ -153,15 +155,21 @@ class Reader:
             return
         text, tail = split_line(line)
         try:
-            pattern = compile_pattern(text)
             owners = self.seen.get(tail)
             if owners is None:
                 owners = self.seen[tail] = parse_owners(tail)
                 self.known.update(owners)
-        except PatternError as error:
-            self.errors.append(LineError(number, "invalid_pattern", f"pattern {shorten(text)}: {error}"))
         except OwnerError as error:
             self.errors.append(LineError(number, "invalid_owner", str(error)))
+        else:
+            self.add(number, text, owners)
+
+    def add(self, number: int, text: str, owners: tuple[str, ...]) -> None:
+        """Add a rule of any pattern, or the fault of its pattern."""
+        try:
+            pattern = compile_pattern(text)
+        except PatternError as error:
+            self.errors.append(LineError(number, "invalid_pattern", f"pattern {shorten(text)}: {error}"))
         else:
             self.rules.append((number, text, owners))
             self.index.add(pattern, len(self.rules))

@@ -14,41 +14,46 @@ MAX_PATH = 4096
 
 Globs = list[tuple[Glob, int]]
 # What a file's name is looked up in: plain names, extensions (`*.py`), other globs (in order).
-Lookup = tuple[dict[str, int], dict[str, int], Globs]
+Lookup = tuple[dict[str, int] | None, dict[str, int] | None, Globs | None]
 # Best rule for a file here by folders alone, plain files here, look-ups.
 Folder = tuple[int, dict[str, int] | None, tuple[Lookup, ...]]
 
 
 class Names:
-    """The last segments that end rules at one node of the trie."""
+    """The last segments that end rules at one node of the trie; most nodes have one kind of them only."""
 
     __slots__ = ("any", "extensions", "globs", "plain")
 
     def __init__(self) -> None:
-        self.plain: dict[str, int] = {}
-        self.extensions: dict[str, int] = {}
-        self.globs: Globs = []
+        self.plain: dict[str, int] | None = None
+        self.extensions: dict[str, int] | None = None
+        self.globs: Globs | None = None
         self.any = 0
 
     def add(self, segment: Segment, position: int) -> None:
         """Add the rule at `position`, later than all before it."""
-        if isinstance(segment, str):
-            self.plain[segment] = position
-        elif isinstance(segment, Glob):
+        if isinstance(segment, Glob):
             suffix = segment.suffix
-            if isinstance(suffix, str) and suffix[:1] == "." and suffix.count(".") == 1:
+            if suffix is not None and suffix[:1] == "." and suffix.find(".", 1) < 0:
+                self.extensions = {} if self.extensions is None else self.extensions
                 self.extensions[suffix] = position
             else:
+                self.globs = [] if self.globs is None else self.globs
                 self.globs.append((segment, position))
+        elif isinstance(segment, str):
+            self.plain = {} if self.plain is None else self.plain
+            self.plain[segment] = position
         else:
             self.any = position
 
     def best(self, name: str, best: int) -> int:
         """Return the last rule that the name fits, if it comes after `best`."""
-        best = max(best, self.any, self.plain.get(name, 0))
-        if self.extensions:
-            best = max(best, self.extensions.get(name[name.rfind(".") :], 0)) if "." in name else best
-        return best_glob(self.globs, name, best)
+        best = max(best, self.any)
+        if self.plain is not None:
+            best = max(best, self.plain.get(name, 0))
+        if self.extensions is not None and "." in name:
+            best = max(best, self.extensions.get(name[name.rfind(".") :], 0))
+        return best_glob(self.globs, name, best) if self.globs is not None else best
 
 
 def best_glob(globs: Globs, name: str, best: int) -> int:
@@ -77,21 +82,27 @@ class Node:
     def child(self, segment: Segment) -> "Node":
         """Return the node behind a segment, made if it is not there."""
         if segment is Wild.DEEP:
-            self.deep = self.deep or Node(is_deep=True)
+            if self.deep is None:
+                self.deep = Node(is_deep=True)
             return self.deep
         if isinstance(segment, str):
             self.children = {} if self.children is None else self.children
-            return self.children.setdefault(segment, Node())
+            node = self.children.get(segment)
+            if node is None:
+                node = self.children[segment] = Node()
+            return node
         self.globs = {} if self.globs is None else self.globs
         return self.globs.setdefault(segment, Node())
 
     def end(self, segment: Segment, end: End, position: int) -> None:
         """Let the rule at `position` end here with a last segment."""
         if end is not End.BELOW:
-            self.here = self.here or Names()
+            if self.here is None:
+                self.here = Names()
             self.here.add(segment, position)
         if end is not End.SELF:
-            self.below = self.below or Names()
+            if self.below is None:
+                self.below = Names()
             self.below.add(segment, position)
 
 
@@ -136,10 +147,10 @@ class Index:
             self.everything = position
             return
         prefix = pattern.literal_prefix()
-        if len(prefix) == len(segments):
-            self.add_plain("/".join(prefix), pattern.end, position)
-            return
         key = "/".join(prefix)
+        if len(prefix) == len(segments):
+            self.add_plain(key, pattern.end, position)
+            return
         node = self.roots.get(key)
         if node is None:
             node = self.roots[key] = Node()

@@ -161,7 +161,7 @@ class Walk:
         """Return the last rule whose last segment takes every name that `segment` takes."""
         if names is None:
             return 0
-        self.budget.spend(1 + len(names.globs) * (1 if isinstance(segment, str) else WILD_COST))
+        self.budget.spend(1 + len(names.globs or ()) * (1 if isinstance(segment, str) else WILD_COST))
         return covering(names, segment)
 
 
@@ -182,8 +182,8 @@ def covering(names: Names, segment: Segment) -> int:
     if isinstance(segment, Glob):
         last = segment.parts[-1].text or ""
         extension = last[last.rfind(".") :] if "." in last else ""
-        found = max(found, names.extensions.get(extension, 0))
-    for glob, position in reversed(names.globs):
+        found = max(found, (names.extensions or {}).get(extension, 0))
+    for glob, position in reversed(names.globs or []):
         if position <= found:
             break
         if covers(glob, segment):
