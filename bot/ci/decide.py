@@ -174,9 +174,15 @@ def known_issue(weighed: Weighed) -> Decision | None:
 
 
 def on_other_pulls(weighed: Weighed) -> Decision | None:
-    """Other people's pull requests fail the same way."""
-    if weighed.on_other_pulls is None or weighed.is_perf or weighed.is_deterministic:
+    """Other people's pull requests fail the same way.
+
+    A missing package is no chance, but it is theirs as well as this one's: the base drifted.
+    """
+    if weighed.on_other_pulls is None or weighed.is_perf:
         return None
+    if weighed.is_deterministic:
+        drifted = weighed.nature == "dependency" and weighed.scene.files_known
+        return unrelated("broken_trunk", weighed.on_other_pulls) if drifted else None
     if weighed.nature in SHAKY and weighed.case.failure.test is None:
         return None
     return unrelated("flaky", weighed.on_other_pulls)
@@ -196,7 +202,7 @@ def machines_fault(weighed: Weighed) -> Decision | None:
     if not machines.is_machines_fault(case) or (weighed.passed_on_base and scene.is_reland):
         return None
     witness = machines.infra_elsewhere(case, scene) or machines.one_host(case, scene)
-    if witness is None and scene.files_known:
+    if witness is None and (scene.files_known or (case.job.log and machines.usually_runs(case, scene))):
         witness = machines.nothing_ran(case, scene)
     return unrelated("infra", machines.infra_line(case, scene), witness) if witness else None
 
@@ -230,6 +236,8 @@ STEPS: tuple[Callable[[Weighed], Decision | None], ...] = (
     definite_guilt,
     fails_on_main,
     guilt_with_green_base,
+    repeats_with_green_base,
+    compile_error_with_green_base,
     guilt_forbids_excuses,
     environment_forbids_excuses,
     varies_on_base,
@@ -238,8 +246,6 @@ STEPS: tuple[Callable[[Weighed], Decision | None], ...] = (
     on_other_pulls,
     flickers,
     machines_fault,
-    repeats_with_green_base,
-    compile_error_with_green_base,
 )
 
 

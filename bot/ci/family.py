@@ -51,19 +51,24 @@ def adopted(
                 "regression", "caused_by_pr", (told_by(weighed, decisions, guilty), *own.evidence)
             )
         return Decision("unknown", None, (told_by(weighed, decisions, guilty), *own.evidence))
-    if own.ruling != "unknown" or weighed[place].guilt or weighed[place].on_base.state == "passed":
+    if own.ruling != "unknown" or weighed[place].guilt or weighed[place].case.failure.category == "unread":
         return own
-    proven = next((other for other in places if may_spread(decisions[other])), None)
-    if proven is None or weighed[place].case.failure.category == "unread":
+    proven = next((other for other in places if may_spread(decisions[other], weighed[place])), None)
+    if proven is None:
         return own
     return Decision("unrelated", decisions[proven].kind, (told_by(weighed, decisions, proven), *own.evidence))
 
 
-def may_spread(decision: Decision) -> bool:
-    """Say whether an excuse holds for siblings too: a tracked issue and the base do, one lucky retry does not."""
+def may_spread(decision: Decision, to: Weighed) -> bool:
+    """Say whether an excuse holds for a sibling too.
+
+    A tracked issue does; the base does where the sibling's own job did not pass there; one lucky retry does not.
+    """
     if decision.ruling != "unrelated":
         return False
-    return is_proven_by_base(decision) or decision.rule in ("known_issue", "same_signature_on_other_pulls")
+    if is_proven_by_base(decision):
+        return to.on_base.state != "passed"
+    return decision.rule in ("known_issue", "same_signature_on_other_pulls")
 
 
 def told_by(weighed: Sequence[Weighed], decisions: Sequence[Decision], place: int) -> Evidence:

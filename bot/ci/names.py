@@ -1,6 +1,7 @@
 """When two jobs are the same job, and when two paths are the same file."""
 
 import re
+from functools import lru_cache
 
 SHARDS = (
     re.compile(r"(?<=[(,]) ?\d{1,3}, ?\d{1,3}, ?(?=[^)\n]{1,100}\))"),  # (default, 1, 3, linux.2xlarge)
@@ -22,6 +23,7 @@ EMPTY_PARENTHESES = re.compile(r"\(\s{0,4},?\s{0,4}\)|\[\s{0,4}\]")
 ROOTS = ("src/", "lib/", "python/")
 
 
+@lru_cache(maxsize=16_384)
 def family(name: str) -> str:
     """Return a job's name without its shard: the shards of one step are one family."""
     for pattern in SHARDS:
@@ -29,6 +31,7 @@ def family(name: str) -> str:
     return " ".join(EMPTY_PARENTHESES.sub("", name).lower().split())
 
 
+@lru_cache(maxsize=16_384)
 def cousin(name: str) -> str:
     """Return a job's name without shard and platform: one step on several platforms are cousins."""
     plain = PLATFORM.sub(" ", family(name))

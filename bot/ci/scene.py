@@ -120,6 +120,15 @@ class Scene:
         """Return the changed files that are known."""
         return tuple(file for file in self.snapshot.pr.changed_files if file.path)
 
+    @cached_property
+    def files_by_name(self) -> dict[str, list[SnapshotFile]]:
+        """Return the changed files by the last part of their paths, old and new."""
+        found: dict[str, list[SnapshotFile]] = defaultdict(list)
+        for file in self.files:
+            for name in {path.rpartition("/")[2] for path in (file.path, file.previous_path) if path}:
+                found[name].append(file)
+        return found
+
     @property
     def files_known(self) -> bool:
         """Say whether all changed files are known."""

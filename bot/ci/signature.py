@@ -6,6 +6,7 @@ but numbers still have to agree where they carry meaning (an assertion, a size, 
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Likeness = Literal["same", "shape", "different"]
@@ -98,6 +99,7 @@ def is_generic(exception: str | None, message: str) -> bool:
     return bool(GENERIC.search(normal[:2000]) or BARE_ASSERTION.match(normal[:200]))
 
 
+@lru_cache(maxsize=16_384)
 def normalise(message: str) -> str:
     """Return a message with its accidental parts masked."""
     text = TIME.sub("<time>", message[:2000])

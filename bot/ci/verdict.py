@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from bot.ci.clean import clean_lines
-from bot.ci.decide import Decision, Kind, Ruling, decide
+from bot.ci.decide import Decision, Kind, Ruling, decide, is_proven_by_base
 from bot.ci.evidence import Evidence
 from bot.ci.family import with_siblings
 from bot.ci.groups import Group, group_failures
@@ -173,8 +173,6 @@ def is_cascade(case: Case, cases: Sequence[Case]) -> bool:
 
 def with_cap(decisions: Sequence[Decision]) -> list[Decision]:
     """Take back all excuses that the base does not prove where there are more than WAIVER_CAP causes of them."""
-    from bot.ci.decide import is_proven_by_base
-
     excused = [one for one in decisions if one.ruling == "unrelated" and not is_proven_by_base(one)]
     causes = {(one.rule, one.evidence[0].says) for one in excused}
     if len(causes) <= WAIVER_CAP:
@@ -182,7 +180,9 @@ def with_cap(decisions: Sequence[Decision]) -> list[Decision]:
     says = f"{len(causes)} failures at once would be excused without proof on the base; that is too many to trust."
     capped = Evidence("too_many_excuses", "strong", says)
     return [
-        Decision("unknown", None, (capped, *one.evidence)) if any(one is other for other in excused) else one
+        Decision("unknown", None, (capped, *one.evidence))
+        if one.ruling == "unrelated" and not is_proven_by_base(one)
+        else one
         for one in decisions
     ]
 

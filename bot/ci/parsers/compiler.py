@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bot.ci.clean import DOCKER_STEP
-from bot.ci.failures import Failure, cut
+from bot.ci.failures import Category, Failure, cut
 
 FINDINGS_LIMIT = 200
 PATH = r"((?:[A-Za-z]:[\\/])?[\w./\\@+~()\[\]-]{1,300}?\.[A-Za-z]\w{0,7})"
@@ -24,6 +24,9 @@ LINK = re.compile(
     r"^(?:LINK|.{0,200}\.(?:obj|lib)) : fatal error (LNK\d{1,5}): (.{1,400})$"
     r"|^(?:/\S{1,200}/)?(?:ld|ld\.\w{1,8}|lld|ld64\.lld): (?:error: )?(.{1,400})$"
     r"|^(.{0,300}undefined reference to .{1,200})$|^ld\.lld: error: (.{1,400})$"
+)
+LOCKED = re.compile(
+    r"LNK1104|LNK1201|cannot open output file|permission denied|resource busy|text file busy", re.I
 )
 NOTE = re.compile(r"^\s{1,8}= note: (?:LINK : fatal error )?(.{1,400})$")
 RUST_NOISE = (
@@ -97,7 +100,7 @@ def rust_error(lines: Sequence[str], position: int) -> Failure | None:
         return at(place.group(1), int(place.group(2)), code, found.group(2))
     if found.group(2).startswith("linking with"):
         notes = [match.group(1) for line in after if (match := NOTE.match(line))]
-        return Failure("compile", None, "linker", cut(" ".join([found.group(2), *notes[-1:]])))
+        return Failure(link_category(notes), None, "linker", cut(" ".join([found.group(2), *notes[-1:]])))
     return Failure("compile", None, code, cut(found.group(2))) if found.group(1) else None
 
 
@@ -125,4 +128,9 @@ def link_error(line: str) -> Failure | None:
     message = next((text for text in texts if text), "")
     if message.startswith(LD_NOISE) or not message:
         return None
-    return Failure("compile", None, code or "linker", cut(message))
+    return Failure(link_category([message]), None, code or "linker", cut(message))
+
+
+def link_category(notes: Sequence[str]) -> Category:
+    """Say whether the code does not link, or the machine did not let the linker write (a locked file)."""
+    return "job" if any(LOCKED.search(note) for note in notes) else "compile"

@@ -22,11 +22,8 @@ GATE = re.compile(
 )
 ERROR_LINE = re.compile(
     r"^(?:##\[error\]|::error[^:\n]{0,200}::)(.{1,600})$"
-    r"|^(?:ERROR|Error|error|FATAL|fatal|FAIL|FAILED)(?:: |:| - | )(.{1,600})$"
+    r"|^(?:ERROR|Error|error|FATAL|fatal|FAIL|FAILED|REGRESSION)(?:: |:| - | )(.{1,600})$"
     r"|^(?:❌|✗|✖|\[ERROR\]|\[error\]|\[FAIL\]) ?(.{1,600})$"
-)
-PERF = re.compile(
-    r"\bperf(?:ormance)? regression\b|\bREGRESSION\b|(?:below|above|exceeds|slower than) (?:the )?(?:threshold|baseline|floor)",
 )
 EXIT_LINE = re.compile(
     r"^(?:##\[error\]process completed with exit code|🚨 error: the command exited|user command error"
@@ -44,7 +41,6 @@ NOISE = (
     "##[group]",
 )
 TAIL_LINES = 80
-NUMBERED = ("Exception", "Error")
 
 
 def timed_out(lines: Sequence[str]) -> str | None:

@@ -1,7 +1,7 @@
 """What points at the change itself. Any of it forbids `unrelated` without the same failure on the base."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bot.ci.evidence import Evidence, quote
 from bot.ci.failures import DETERMINISTIC, Failure
@@ -71,7 +71,7 @@ def names_path(text: str, path: str) -> bool:
     if "/" in path and path in text:
         return True
     name = path.rpartition("/")[2]
-    if len(name) < 8 or name in GENERIC_NAMES or "." not in name:
+    if len(name) < 8 or name in GENERIC_NAMES or "." not in name or name not in text:
         return False
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
 
@@ -116,9 +116,15 @@ def build_inputs_changed(case: Case, scene: Scene) -> Evidence | None:
     nothing = failure.signature is None or not case.reading.ran
     if not starts and not nothing:
         return None
-    path = scene.environment_files[0]
+    path = nearest(scene.environment_files, case)
     says = f"This pull request changes `{path}`, which decides what is built, installed or run."
     return Evidence("build_inputs_changed", "medium", says)
+
+
+def nearest(paths: Sequence[str], case: Case) -> str:
+    """Return the file whose name the job or its log speaks of, else the first."""
+    spoken = f"{case.job.name} {' '.join(case.failure.paths)} {case.failure.message}".lower()
+    return next((path for path in paths if path.rpartition("/")[2].lower() in spoken), paths[0])
 
 
 def message_names_changed_code(case: Case, scene: Scene) -> Evidence | None:
@@ -193,7 +199,7 @@ def changed(path: str, scene: Scene) -> SnapshotFile | None:
     """Return the changed file that a printed path is, or None."""
     if not path or (any(part in path for part in FRAMEWORK) and not installed_copy(path, scene)):
         return None
-    for file in scene.files:
+    for file in scene.files_by_name.get(plain_path(path).rpartition("/")[2], ()):
         if same_path(path, file.path) or (file.previous_path and same_path(path, file.previous_path)):
             return file
     return None
@@ -201,7 +207,8 @@ def changed(path: str, scene: Scene) -> SnapshotFile | None:
 
 def installed_copy(path: str, scene: Scene) -> bool:
     """Say whether a path is an installed copy of a changed file: two parts of the path have to agree."""
-    return any(file.path.count("/") >= 1 and path.endswith("/" + file.path) for file in scene.files)
+    named = scene.files_by_name.get(plain_path(path).rpartition("/")[2], ())
+    return any(file.path.count("/") >= 1 and path.endswith("/" + file.path) for file in named)
 
 
 def changed_how(file: SnapshotFile) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from bot.ci.evidence import Evidence, quote
@@ -17,6 +18,9 @@ UNSTABLE = re.compile(r"^\s{0,4}UNSTABLE (\S.{0,400})$")
 PLATFORMS = re.compile(r"^\s{0,4}Platforms?: ?(.{1,200})$", re.M | re.I)
 CODE = re.compile(r"\b(?:LNK\d{4}|[A-Z]{2,8}-?\d{3,6}|E[A-Z]{4,20})\b")
 MINIMUM_WORDS = 8
+QUOTED_HEAD = 120
+QUOTED_MINIMUM = 24
+QUOTE_START = re.compile(r"[:`] {0,2}")
 TEXT_LIMIT = 60_000
 
 
@@ -110,14 +114,23 @@ def says_signature(case: Case, issue: KnownIssue) -> bool:
         message = f"{signature.short_class}: {message}"
     if len(message) < MINIMUM_WORDS:
         return False
-    text = normalise_text(f"{issue.title}\n{issue.body[:TEXT_LIMIT]}")
-    head = message[:120]
-    return head in text
+    lines = normal_lines(f"{issue.title}\n{issue.body[:TEXT_LIMIT]}")
+    return any(message[:QUOTED_HEAD] in line or quotes_head(line, message) for line in lines)
 
 
-def normalise_text(text: str) -> str:
-    """Return a text with each line masked as messages are."""
-    return "\n".join(normalise(line) for line in text.split("\n")[:2_000])
+def quotes_head(line: str, message: str) -> bool:
+    """Say whether a line of an issue ends with the first words of a message: people cut what they quote."""
+    for start in {0, *(found.end() for found in QUOTE_START.finditer(line))}:
+        quoted = line[start:].strip("`'\" ").removesuffix("...").rstrip()
+        if len(quoted) >= QUOTED_MINIMUM and message.startswith(quoted):
+            return True
+    return False
+
+
+@lru_cache(maxsize=512)
+def normal_lines(text: str) -> tuple[str, ...]:
+    """Return a text's lines, each masked as messages are."""
+    return tuple(normalise(line) for line in text.split("\n")[:2_000])
 
 
 def known_issue(case: Case, tracked: tuple[Tracked, ...]) -> Evidence | None:

@@ -16,9 +16,19 @@ def is_machines_fault(case: Case) -> bool:
     if not reading.infra:
         return False
     return not reading.ran and all(
-        failure.category == "job" and (failure.signature is None or in_mark(failure.message, case))
+        failure.category in ("job", "build") and (failure.signature is None or in_mark(failure.message, case))
         for failure in reading.failures
     )
+
+
+def usually_runs(case: Case, scene: Scene) -> bool:
+    """Say whether the job is known to run elsewhere, so that it is not this change that invented or broke it."""
+    runs = [*(base.jobs for base in scene.bases), *(other.jobs for other in scene.others)]
+    if any(
+        run.jobs[place].conclusion == "passed" for run in runs for place in run.by_name.get(case.job.name, [])
+    ):
+        return True
+    return any(one.name == case.job.name and (one.passed or 0) > 0 for one in scene.snapshot.job_history)
 
 
 def in_mark(message: str, case: Case) -> bool:
@@ -70,18 +80,22 @@ def nothing_ran(case: Case, scene: Scene) -> Evidence | None:
 
 
 def one_host(case: Case, scene: Scene) -> Evidence | None:
-    """One machine holds most of the head's red jobs, and other machines passed."""
+    """One machine holds most of the head's red jobs, and the base passed them on other machines."""
     agent = case.job.agent
     red = [job for job in scene.head.jobs if job.is_failure and job.agent]
-    mine = [job for job in red if job.agent == agent]
-    if not agent or len({job.name for job in mine}) < HOST_SHARE or 2 * len(mine) < len(red):
+    mine = {job.name for job in red if job.agent == agent}
+    if not agent or len(mine) < HOST_SHARE or 2 * len(mine) < len({job.name for job in red}):
         return None
-    if any(job.conclusion == "passed" and job.agent == agent for job in scene.head.jobs):
+    base = scene.merge_base
+    green = {
+        job.name
+        for job in (base.jobs.jobs if base else ())
+        if job.conclusion == "passed" and job.agent and job.agent != agent
+    }
+    if not mine <= green:
         return None
-    if not any(job.conclusion == "passed" for job in scene.head.jobs):
-        return None
-    says = f"`{agent}` holds {len(mine)} of the {len(red)} red jobs; no job passed on it."
-    return Evidence("one_host", "medium", says)
+    says = f"`{agent}` holds {len(mine)} red jobs; all of them passed on other hosts on the merge base."
+    return Evidence("one_host", "medium", says, None, base.run.sha if base else None)
 
 
 def odd_duration(case: Case, scene: Scene) -> Evidence | None:

@@ -162,19 +162,20 @@ def stopped_early(reading: Reading) -> bool:
 def elsewhere(case: Case, run: Run) -> Seen | None:
     """Return the same failure in another job of a run whose own job says nothing.
 
-    A test's failure is recognised anywhere by its id; one without a test only in a cousin (the same step on
-    another platform), and never by a generic line.
+    A test's failure is recognised anywhere by its id, with words that any failure might have only in a cousin
+    (the same step on another platform); one without a test only in a cousin, and never by a generic line.
     """
     failure = case.failure
+    signature = failure.signature
+    name = cousin(case.job.name)
     if failure.key is not None:
         for place, other in run.by_test.get(failure.key, []):
-            if compare(failure, other) == "same":
+            telling = signature is not None and not signature.is_generic
+            if (telling or cousin(run.jobs[place].name) == name) and compare(failure, other) == "same":
                 return Seen("same", run.jobs[place], other)
         return None
-    signature = failure.signature
     if signature is None or signature.is_generic:
         return None
-    name = cousin(case.job.name)
     for place, reading in run.readings.items():
         if cousin(run.jobs[place].name) != name:
             continue

@@ -1,5 +1,7 @@
 """Other runs of the very same commit: a pass proves a flake; a second failure proves nothing by itself."""
 
+import re
+
 from bot.ci.evidence import Evidence, count
 from bot.ci.failures import DETERMINISTIC, Reading
 from bot.ci.nature import nature_of
@@ -9,6 +11,11 @@ from bot.ci.scene import Case, Scene
 from bot.ci.snapshot import Job, SettleRun
 
 STEADY_RUNS = 3
+STEADY_JOB = re.compile(
+    r"lint|format|(?:^|[^a-z])build(?:[^a-z]|$)|compile|type-?check|mypy|clippy|pre-?commit|docs?(?:[^a-z]|$)"
+    r"|spell|link-?check|changelog|licen[cs]e|label|policy|sanity|backwards?_compat|(?:^|[^a-z])bc[_-]|package|schema",
+    re.I,
+)
 
 
 def passed_on_same_commit(case: Case, scene: Scene) -> Evidence | None:
@@ -139,5 +146,14 @@ def settled_fails_on_head_only(case: Case, scene: Scene) -> Evidence | None:
 
 
 def is_deterministic(case: Case) -> bool:
-    """Say whether a failure is of a kind that chance does not make: builds, lint, collection."""
-    return case.failure.category in DETERMINISTIC
+    """Say whether a failure is of a kind that chance does not make: builds, lint, policy, collection.
+
+    Where the log names no finding, the job's name tells.
+    """
+    if case.failure.category in DETERMINISTIC:
+        return True
+    return (
+        case.failure.category == "job"
+        and not case.reading.ran
+        and bool(STEADY_JOB.search(case.job.name[:400]))
+    )

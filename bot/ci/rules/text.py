@@ -1,6 +1,7 @@
 """What the pull request's own words say; they may accuse, they never excuse."""
 
 import re
+from functools import lru_cache
 
 RELAND = re.compile(
     r"\bre-?land(?:s|ed|ing)?\b|\bre-?appl(?:y|ies|ied)\b|\bre-?submit(?:s|ted)?\b|\bre-?introduc(?:e|es|ed)\b"
@@ -37,12 +38,14 @@ def claims_innocence(body: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=16_384)
 def fixed_issues(title: str, body: str) -> frozenset[int]:
     """Return the issues that a pull request says it fixes."""
     text = f"{title[:1_000]}\n{body[:BODY_LIMIT]}"
     return frozenset(int(number) for number in FIXES.findall(text) + FIXES_URL.findall(text))
 
 
+@lru_cache(maxsize=16_384)
 def own_words(title: str, body: str) -> frozenset[str]:
     """Return the identifiers that a pull request speaks of, but for sentences that claim innocence."""
     sentences = [title[:1_000], *SENTENCE.split(body[:BODY_LIMIT])]
@@ -52,6 +55,7 @@ def own_words(title: str, body: str) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=16_384)
 def changed_words(patch: str) -> frozenset[str]:
     """Return the identifiers on the added and removed lines of a patch."""
     lines = [
