@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from bot.review.change import FilePatch, Hunk
 
@@ -39,9 +40,11 @@ class Place:
 
     @property
     def loops(self) -> tuple[ast.For, ...]:
-        """Return the loops around the node within its function, outermost first."""
-        inner = self.parents[self.parents.index(self.function) :] if self.function else self.parents
-        return tuple(parent for parent in inner if isinstance(parent, ast.For))
+        """Return the loops that run the node again and again within its function, outermost first."""
+        start = self.parents.index(self.function) if self.function else 0
+        chain = (*self.parents[start:], self.node)
+        pairs = pairwise(chain)
+        return tuple(each for each, child in pairs if isinstance(each, ast.For) and child in each.body)
 
 
 @dataclass(frozen=True)

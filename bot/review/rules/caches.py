@@ -60,7 +60,7 @@ def stores(place: Place) -> Iterator[Finding]:
         return
     target = node.targets[0]
     name = dotted(target.value)
-    if not is_cache(name, function) or is_request_scoped(name) or is_index(target.slice):
+    if not is_cache(name, node.value, function) or is_request_scoped(name) or is_index(target.slice):
         return
     missing = missing_parts(target.slice, node.value, function)
     if missing:
@@ -70,11 +70,11 @@ def stores(place: Place) -> Iterator[Finding]:
         yield finding("unbounded-cache", place.file, place.line, f"`{name}` grows with every new key.")
 
 
-def is_cache(name: str, function: Function) -> bool:
+def is_cache(name: str, value: ast.expr, function: Function) -> bool:
     """Say whether a mapping outlives the call and is a cache by its name, or by its use for tensors."""
     if name.partition(".")[0] in local_names(function) - {"self", "cls"}:
         return False
-    return bool(CACHE_NAMES.search(name.rsplit(".", 1)[-1])) or is_memo(name, function)
+    return bool(CACHE_NAMES.search(name.rsplit(".", 1)[-1])) or is_memo(name, value, function)
 
 
 def local_names(function: Function) -> set[str]:
@@ -95,8 +95,8 @@ def local_names(function: Function) -> set[str]:
     return (given | bound) - shared
 
 
-def is_memo(name: str, function: Function) -> bool:
-    """Say whether a function looks a key up in a mapping, reads its value back, and handles tensors."""
+def is_memo(name: str, value: ast.expr, function: Function) -> bool:
+    """Say whether a function looks a key up in a mapping, reads the value back, and makes it of tensors."""
     tested = any(
         isinstance(node, ast.Compare)
         and any(isinstance(operator, ast.In | ast.NotIn) for operator in node.ops)
@@ -108,7 +108,8 @@ def is_memo(name: str, function: Function) -> bool:
         for node in ast.walk(function)
     )
     got = any(called(node) == f"{name}.get" for node in ast.walk(function))
-    return (got or (tested and read)) and bool(TENSOR_MAKERS.search(ast.unparse(function)))
+    makes_tensors = any(TENSOR_MAKERS.search(ast.unparse(item)) for item in definitions(value, function))
+    return (got or (tested and read)) and makes_tensors
 
 
 def is_bounded(name: str, file: FilePatch) -> bool:

@@ -64,16 +64,19 @@ def called_or_name(node: ast.AST) -> str:
 
 def is_hot(place: Place) -> bool:
     """Say whether the place runs once per layer or per step."""
-    if any(HOT_LOOPS.search(ast.unparse(loop.iter)) for loop in place.loops):
-        return True
     function = place.function
-    return function is not None and bool(HOT_FUNCTIONS.match(function.name))
+    return in_hot_loop(place) or (function is not None and bool(HOT_FUNCTIONS.match(function.name)))
+
+
+def in_hot_loop(place: Place) -> bool:
+    """Say whether a loop over layers or steps runs the place."""
+    return any(HOT_LOOPS.search(ast.unparse(loop.iter)) for loop in place.loops)
 
 
 def finding(place: Place, shown: str) -> Finding:
     """Describe one copy."""
     where = place.function.name if place.function else "this loop"
-    per_layer = LAYERS.search(place.class_name) or place.loops
+    per_layer = LAYERS.search(place.class_name) or in_hot_loop(place)
     often = ", here once per layer or step" if per_layer else " in every forward"
     return Finding(
         rule=RULE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.review.change import Change
 from bot.review.models import Finding
-from bot.review.python_code import Place, called, changed, places, values
+from bot.review.python_code import Function, Place, called, changed, places, values
 
 RULE = "request-invariant-rebuilt"
 SOURCE = "performance patterns: hoist request invariants"
@@ -19,6 +19,7 @@ INVARIANTS = re.compile(
 )
 APPLIED = re.compile(r"apply|rotate", re.IGNORECASE)
 LAYERS = re.compile(r"(Block|Attention|Attn|Layer|Processor)", re.IGNORECASE)
+OWN_LAYER = re.compile(r"layer_(?:idx|id|index|type)|is_sliding", re.IGNORECASE)
 BUILDS = frozenset({"arange", "outer", "polar", "linspace", "meshgrid", "einsum"})
 TABLES = re.compile(r"rope|rotary|freq|cos|sin|theta|position|pos_|table", re.IGNORECASE)
 
@@ -48,8 +49,7 @@ def repeating(place: Place) -> tuple[ast.For, ...]:
     return tuple(
         loop
         for loop in place.loops
-        if place.node not in ast.walk(loop.iter)
-        and (STEP_LOOPS.search(text := ast.unparse(loop.iter)) or LAYER_LOOPS.search(text))
+        if STEP_LOOPS.search(text := ast.unparse(loop.iter)) or LAYER_LOOPS.search(text)
     )
 
 
@@ -75,7 +75,20 @@ def builds_table_in_layer(place: Place) -> bool:
     if called(place.node).rsplit(".", 1)[-1] not in BUILDS:
         return False
     statement = next((parent for parent in reversed(place.parents) if isinstance(parent, ast.stmt)), None)
-    return statement is not None and bool(TABLES.search(ast.unparse(statement)))
+    if statement is None or not TABLES.search(ast.unparse(statement)):
+        return False
+    return not differs_by_layer(statement, function)
+
+
+def differs_by_layer(statement: ast.stmt, function: Function) -> bool:
+    """Say whether a statement, or what its names were assigned from, reads the layer's own number or kind."""
+    used = values(statement)
+    sources = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and any(used & changed(target) for target in node.targets)
+    ]
+    return any(OWN_LAYER.search(ast.unparse(node)) for node in (statement, *sources))
 
 
 def finding(place: Place, says: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Faults that were planted before anyone had read the rules, and their clean look-alikes: all found, none more."""
+"""Faults planted before the rules were read, and their clean look-alikes: all found, none more."""
 
 import json
 from pathlib import Path
