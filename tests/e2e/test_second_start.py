@@ -1,4 +1,4 @@
-"""A world that is started again goes on where it stopped: everything is looked at anew, nothing is written."""
+"""A world that is started again goes on where it stopped: all is looked at anew, nothing is written."""
 
 from pathlib import Path
 
