@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bot.review.models import Claim
+from bot.review.tables import METRICS, TOLERANCE, Table, beside, confirm, pairs_with, read_tables
 
 BODY_LIMIT = 200_000
 PERCENT = re.compile(r"(?P<about>[~≈]\s?)?(?P<sign>[+\-−–])?\s?(?P<value>\d{1,4}(?:\.\d{1,3})?)\s?%")
-NUMBER = re.compile(r"^[+\-−]?\d{1,9}(?:\.\d{1,6})?$")
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 COUNT = rf"\b(\d{{1,7}}|{'|'.join(WORDS)})\s(?:(?!warm)[a-z-]{{1,20}}\s)?"  # "5 measured runs"
 REQUESTS = re.compile(rf"\bn\s?=\s?(\d{{1,7}})\b|{COUNT}(?:requests|prompts|samples)\b", re.IGNORECASE)
@@ -19,10 +19,6 @@ RUNS = re.compile(
 GPUS = re.compile(
     r"\b(?:NVIDIA\s)?((?:GB|GH|[ABHLTV])\d{2,3}[XS]?|[LT]4|MI\d{3}[XA]?|RTX\s?(?:PRO\s)?\d{4}|A10G|910[BC]\d?|A3"
     r"|Gaudi\s?\d|Arc\s[AB]\d{3})\b"
-)
-METRICS = re.compile(
-    r"latency|throughput|qps|\bfps\b|tokens/s|images/s|ttf[tp]|tpot|\btime\b|duration|memory|mean|median|\bms\b",
-    re.IGNORECASE,
 )
 HIGHER_IS_BETTER = re.compile(r"throughput|qps|fps|/s\b", re.IGNORECASE)
 SPEED = re.compile(
@@ -36,32 +32,20 @@ END_TO_END = re.compile(
 BASELINE = re.compile(r"parent|baseline|\bmain\b|before|\bvs\b|versus|against|compared", re.IGNORECASE)
 RAW_RUNS = re.compile(r"\b(?:raw|runs?|repeats?|repetitions?|samples)\b", re.IGNORECASE)
 DECIMALS = re.compile(r"\d+\.\d+")
-CHANGE_COLUMN = re.compile(r"\bvs\b|against|delta|change|Δ|diff|speed-?up", re.IGNORECASE)
-BEFORE = re.compile(r"^(?:before|base(?:line)?|main|parent|old|eager|without)\b", re.IGNORECASE)
-AFTER = re.compile(r"^(?:after|this(?: pr| change)?|head|new|pr|fused|with|ours|patched)\b", re.IGNORECASE)
-PERCENT_HEAD = re.compile(r"%|\bvs\b|delta|change$|Δ", re.IGNORECASE)
-GAINS = re.compile(
-    r"improv|faster|speed-?\s?up|reduc|lower|less|sav(?:es|ing)|falls?\b|drop|decreas|cut", re.IGNORECASE
+CHANGE_COLUMN = re.compile(
+    r"\bvs\b|against|delta|change|Δ|diff|speed-?up|improv|\bgain|reduction|saving", re.IGNORECASE
 )
-CHANGES = re.compile(
-    r"(?:improv|reduc|increas|decreas|drop|fall|fell|rise|rose|gain|sav|cut|lower|higher|faster|slower|regress)"
-    r"\w{0,6}\b[\w\s()~≈-]{0,30}$",
+IMPROVES = re.compile(r"improv|faster|speed-?\s?up|\bgain", re.IGNORECASE)
+GAINS = re.compile(
+    r"improv|faster|speed-?\s?up|reduc|\blower|\bless\b|\bsav(?:es|ing)|\bfalls?\b|drop|decreas|\bcut",
     re.IGNORECASE,
 )
-TOLERANCE = 0.051  # a percentage is compared as printed, with one decimal
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the description; every row has as many cells as the header."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def numbers(self, column: int) -> list[float | None]:
-        """Return a column as numbers, None where a cell is none."""
-        cells = (row[column].replace(",", "").strip() for row in self.rows)
-        return [float(cell.replace("−", "-")) if NUMBER.match(cell) else None for cell in cells]
+CHANGES = re.compile(
+    r"\b(?:improv|reduc|increas|decreas|drop|fall|fell|rise|rose|gain|sav|cut|lower|higher|faster|slower|regress)"
+    r"\w{0,6}\b(?![\w\s]{0,30}\bto\s?$)[\w\s()~≈-]{0,30}$",
+    re.IGNORECASE,
+)
+SENTENCE_END = re.compile(r"(?<=[.;!])\s")
 
 
 @dataclass(frozen=True)
@@ -126,31 +110,31 @@ class Description:
                         if match and not match["about"]:
                             own = beside(table, row)
                             text = f"{row[0]}: {row[column]} {head}"
-                            yield self.claim(text, match, own if own.rows else table)
+                            yield self.claim(text, match, *([own] if own.rows else pairs_with(table, row)))
 
     def prose_claims(self) -> Iterator[Claim]:
-        """Yield the percentages, signed or of a change, of lines on speed that belong to no table."""
-        for line in self.lines:
-            if "\t" in line or line.startswith("|") or not SPEED.search(line):
-                continue
-            for match in PERCENT.finditer(line):
-                told = match["sign"] in {"+", "-", "−"} or CHANGES.search(line[: match.start()][-60:])
+        """Yield the percentages, signed or of a change, of sentences on speed that belong to no table."""
+        prose = (line for line in self.lines if "\t" not in line and not line.startswith("|"))
+        for sentence in (part for line in prose for part in SENTENCE_END.split(line) if SPEED.search(part)):
+            for match in PERCENT.finditer(sentence):
+                told = match["sign"] in {"+", "-", "−"} or CHANGES.search(sentence[: match.start()][-60:])
                 if told and not match["about"]:
-                    yield self.claim(line, match, *self.tables, *map(beside, self.tables))
+                    yield self.claim(sentence, match, *self.tables, *map(beside, self.tables))
 
     def claim(self, text: str, match: re.Match[str], *tables: Table) -> Claim:
         """Build the claim of one percentage; above 0 is an improvement."""
         printed = float(match["value"]) * (-1 if match["sign"] in {"-", "−", "–"} else 1)
         metric, confirmed = confirm(printed, tables, precision(match["value"]), bool(GAINS.search(text)))
         metric = metric or next(iter(METRICS.findall(text)), None)
-        better_up = bool(metric and HIGHER_IS_BETTER.search(metric)) or (
-            not match["sign"] and bool(GAINS.search(text))
+        better_up = bool(metric and HIGHER_IS_BETTER.search(metric))
+        as_gain = match["sign"] in {None, "+"} and bool(
+            IMPROVES.search(text) or (not match["sign"] and GAINS.search(text) and not better_up)
         )
         missing = self.missing()
         return Claim(
             text=" ".join(text.split())[:300],
             metric=metric,
-            value_pct=printed if better_up else -printed,
+            value_pct=printed if better_up or as_gain else -printed,
             hardware=", ".join(measured_on(self)) or None,
             samples=self.samples,
             confirmed=confirmed,
@@ -179,74 +163,6 @@ def count(text: str) -> int:
 def precision(value: str) -> float:
     """Return how far a printed percentage may be from the exact one: half its last digit, and rounding."""
     return TOLERANCE if "." in value else 0.51
-
-
-def beside(table: Table, row: tuple[str, ...] | None = None) -> Table:
-    """Return a row's (or every row's) before and after as the two rows of a table, an empty one if none."""
-    old = [
-        at for at, head in enumerate(table.header) if BEFORE.search(head) and not PERCENT_HEAD.search(head)
-    ]
-    new = [at for at, head in enumerate(table.header) if AFTER.search(head) and not PERCENT_HEAD.search(head)]
-    rows = table.rows if row is None else (row,)
-    if len(old) != 1 or len(new) != 1 or old == new or not rows:
-        return Table((), ())
-    return Table(
-        tuple(f"time of {each[0]}" for each in rows),
-        (tuple(each[old[0]] for each in rows), tuple(each[new[0]] for each in rows)),
-    )
-
-
-def confirm(
-    printed: float, tables: tuple[Table, ...], tolerance: float = TOLERANCE, gain: bool = False
-) -> tuple[str | None, bool | None]:
-    """Return the first metric in which two rows differ by `printed` per cent, and whether there is one.
-
-    The first row is the base where it can be; None means that no table has numbers. With `gain` the figure
-    may be printed as an improvement: with the other sign, or as the ratio of the speeds.
-    """
-    numeric = False
-    for table in tables:
-        for column, head in enumerate(table.header):
-            values = table.numbers(column) if METRICS.search(head) else []
-            for first, other in comparisons(values):
-                numeric = True
-                change, speed = (other / first - 1.0) * 100.0, (first / other - 1.0) * 100.0
-                may_be = (change, -change, speed, -speed) if gain else (change,)
-                if any(abs(figure - printed) <= tolerance for figure in may_be):
-                    return head, True
-    return None, False if numeric else None
-
-
-def comparisons(values: list[float | None]) -> Iterator[tuple[float, float]]:
-    """Yield each pair of a row with one above it, those with the first row first."""
-    known = [value for value in values if value]
-    yield from ((known[0], other) for other in known[1:])
-    yield from ((known[i], other) for i in range(1, len(known)) for other in known[i + 1 :])
-
-
-def read_tables(lines: tuple[str, ...]) -> Iterator[Table]:
-    """Yield runs of at least two lines with the same number (>= 2) of cells."""
-    block: list[tuple[str, ...]] = []
-    for line in (*lines, ""):
-        cells = split_cells(line)
-        if len(cells) >= 2 and (not block or len(cells) == len(block[0])):
-            block.append(cells)
-            continue
-        if len(block) >= 2:
-            yield Table(block[0], tuple(row for row in block[1:] if not is_rule(row)))
-        block = [cells] if len(cells) >= 2 else []
-
-
-def split_cells(line: str) -> tuple[str, ...]:
-    """Return the cells of a line with bars or tabs."""
-    if line.startswith("|"):
-        return tuple(cell.strip() for cell in line.strip("|").split("|"))
-    return tuple(cell.strip() for cell in line.split("\t")) if "\t" in line else ()
-
-
-def is_rule(row: tuple[str, ...]) -> bool:
-    """Say whether a row only draws a line."""
-    return all(set(cell) <= set(":- ") for cell in row)
 
 
 def measured_on(description: Description) -> tuple[str, ...]:

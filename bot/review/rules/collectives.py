@@ -47,12 +47,17 @@ def first_collective(file: FilePatch) -> tuple[int, str] | None:
 
 def first_plan(file: FilePatch) -> tuple[int, str] | None:
     """Return the first added line of a plan that was there before with other entries."""
-    before = {line.strip() for line in file.removed if PLAN.search(line)}
+    before = {entry(line) for line in file.removed if PLAN.search(line)}
     after = [line for line in added_lines(file) if PLAN.search(line.text)]
-    moved = [line for line in after if line.text.strip() not in before]
+    moved = [line for line in after if entry(line.text) not in before]
     if not before or not moved:
         return None
     return moved[0].number, "Where the sequence is split or gathered is changed"
+
+
+def entry(line: str) -> str:
+    """Return a line without its comment and the blanks around it."""
+    return line.partition("  #")[0].strip()
 
 
 def first_layout(file: FilePatch) -> tuple[int, str] | None:

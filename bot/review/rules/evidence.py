@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from bot.review.change import Change
-from bot.review.claims import GPUS, PERCENT, SPEED, Description, confirm, has_noise_figure, measured_on
+from bot.review.claims import GPUS, SPEED, Description, has_noise_figure, measured_on
 from bot.review.models import Claim, Finding, Severity
+from bot.review.tables import Table, beside, confirm
 
 SOURCE = "performance acceptance"
 CLAIMS_SPEED = re.compile(
@@ -52,7 +53,12 @@ def about(rule: str, severity: Severity, says: str, do: str) -> Finding:
 def has_figures(description: Description) -> bool:
     """Say whether any line about speed has a number with a unit, or a table has numbers."""
     in_prose = any(SPEED.search(line) and FIGURE.search(line) for line in description.lines)
-    return in_prose or any(confirm(0.0, (table,))[1] is not None for table in description.tables)
+    return in_prose or any(is_numeric(table) for table in description.tables)
+
+
+def is_numeric(table: Table) -> bool:
+    """Say whether a table has numbers to compare, one above the other or side by side."""
+    return confirm(0.0, (table, beside(table)))[1] is not None
 
 
 def without_figure(description: Description) -> Iterator[Finding]:
@@ -179,19 +185,18 @@ def wrong_percentages(description: Description) -> Iterator[Finding]:
     told = [claim for claim in description.prose_claims() if is_of_a_table(claim, description)]
     for claim in (*description.table_claims(), *told):
         if claim.confirmed is False:
-            shown = PERCENT.search(claim.text)
             yield about(
                 "percentage-does-not-follow",
                 "high",
-                f"{shown[0].strip() if shown else 'A percentage'} in “{claim.text[:120]}” does not follow "
-                "from the table's own numbers.",
+                f"{abs(claim.value_pct or 0.0):g} % in “{claim.text[:120]}” does not follow from the table's "
+                "own numbers.",
                 "Recompute it from the rows, and say which metric it is of.",
             )
 
 
 def is_of_a_table(claim: Claim, description: Description) -> bool:
     """Say whether a line speaks of the two builds of the only table with numbers, in one of its metrics."""
-    numeric = [table for table in description.tables if confirm(0.0, (table,))[1] is not None]
+    numeric = [table for table in description.tables if is_numeric(table)]
     if len(numeric) != 1 or len(numeric[0].rows) != 2:
         return False
     names = {word.lower() for head in numeric[0].header for word in METRIC_WORDS.findall(head)}

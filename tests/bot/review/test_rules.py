@@ -268,3 +268,171 @@ def test_a_complete_claim_is_left_alone_and_confirmed() -> None:
 
 def test_a_description_without_a_claim_is_left_alone() -> None:
     assert body_rules("Fix a typo in the readme.", "Fix a typo") == set()
+
+
+LAYER_LOOP = """
+class Transformer(nn.Module):
+    def forward(self, hidden, ids, layout):
+        for block in self.blocks:
+            {inside}
+            hidden = block(hidden, tables)
+        return hidden
+"""
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["tables = self.rope_tables(ids)", "tables = build_metadata(layout, device=hidden.device)"],
+)
+def test_an_invariant_rebuilt_for_every_layer_is_found(inside: str) -> None:
+    (finding,) = findings(LAYER_LOOP.format(inside=inside))
+    assert (finding.rule, finding.line) == ("request-invariant-rebuilt", 4)
+    assert "in every layer" in finding.says
+
+
+@pytest.mark.parametrize(
+    "inside", ["tables = self.rope_tables(hidden)", "tables = block.rope_tables(ids)", "tables = None"]
+)
+def test_what_changes_from_layer_to_layer_may_be_built_there(inside: str) -> None:
+    assert rules(LAYER_LOOP.format(inside=inside)) == set()
+
+
+def test_a_table_that_differs_by_layer_is_fine() -> None:
+    source = """
+class Attention(nn.Module):
+    def forward(self, x, cache):
+        length, offset = cache.sizes(self.layer_idx)
+        positions = torch.arange(length, device=x.device) + offset
+        return self.attend(x, positions)
+"""
+    assert rules(source) == set()
+
+
+def test_a_copy_that_feeds_the_loop_is_made_once() -> None:
+    source = (
+        "class Model(nn.Module):\n    def forward(self, x, layers):\n"
+        "        for each in layers.tolist():\n            x = x + each\n        return x\n"
+    )
+    (finding,) = findings(source)
+    assert "in every forward" in finding.says
+
+
+def test_a_mask_that_only_makes_itself_is_unused() -> None:
+    source = "def pack(x, n):\n    mask = torch.ones(n, n)\n    mask = mask.tril()\n    return attend(x)\n"
+    (finding,) = findings(source)
+    assert (finding.rule, finding.line) == ("mask-built-and-unused", 2)
+    assert rules(source.replace("attend(x)", "attend(x, mask)")) == set()
+
+
+MEMO = """
+TABLES: dict = {}
+
+
+def table(size, device, dtype):
+    key = (size, device, dtype)
+    if key not in TABLES:
+        TABLES[key] = torch.zeros(size, device=device, dtype=dtype)
+    return TABLES[key]
+"""
+
+
+def test_a_memo_by_another_name_is_a_cache() -> None:
+    assert rules(MEMO) == {"unbounded-cache"}
+    assert (
+        rules(MEMO.replace("    return", "    while len(TABLES) > 8:\n        drop(TABLES)\n    return"))
+        == set()
+    )
+    assert rules(MEMO.replace("    key =", "    TABLES = {}\n    key =")) == set()
+    assert rules(MEMO.replace("torch.zeros(size, device=device, dtype=dtype)", "Layer()")) == set()
+
+
+HEAD = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n"
+
+
+def edit(path: str, before: str, after: str) -> str:
+    old, new = before.strip("\n").split("\n"), after.strip("\n").split("\n")
+    lines = [f"-{line}" for line in old] + [f"+{line}" for line in new]
+    return f"{HEAD.format(path)}@@ -1,{len(old)} +1,{len(new)} @@\n" + "\n".join(lines) + "\n"
+
+
+def test_a_cache_decorator_put_on_old_code_is_found() -> None:
+    body = " def table(size, device):\n     return torch.zeros(size, device=device)\n"
+    diff = f"{HEAD.format(MODEL)}@@ -1,2 +1,3 @@\n+@functools.cache\n{body}"
+    (finding,) = review(ReviewRequest(diff=diff)).findings
+    assert (finding.rule, finding.line) == ("unbounded-cache", 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('layer = Attention(qkv_layout="BSND")', 'layer = Attention(qkv_layout="BNSD")'),
+        ("x = SequenceParallelInput(split_dim=1)", "x = SequenceParallelInput(split_dim=2)"),
+    ],
+)
+def test_a_changed_layout_or_plan_needs_a_parallel_test(before: str, after: str) -> None:
+    diff = edit(MODEL, before, after)
+    other = new_file("tests/test_config.py", "def test_config():\n    assert config()\n")
+    parallel = new_file("tests/test_ranks.py", "def test_ranks():\n    mp.spawn(run, nprocs=2)\n")
+    assert {found.rule for found in review(ReviewRequest(diff=diff + other)).findings} == {
+        "collective-without-test"
+    }
+    assert review(ReviewRequest(diff=diff + parallel)).findings == ()
+    assert review(ReviewRequest(diff=edit(MODEL, before, f"{before}  # kept"))).findings == ()
+
+
+SIDE_BY_SIDE = """
+Measured on one NVIDIA H200, bf16, base is main, 5 runs. Raw runs: 4.00, 4.01, 4.02.
+
+| metric | before | after | change |
+|---|---|---|---|
+| e2e latency | **4.0 s** | **3.6 s** | {latency} |
+| throughput | 0.250 ± 0.001 | 0.278 ± 0.001 | +11.2% |
+"""
+
+
+def test_before_and_after_side_by_side_are_compared() -> None:
+    assert body_rules(SIDE_BY_SIDE.format(latency="-10%")) == set()
+    assert body_rules(SIDE_BY_SIDE.format(latency="-14%")) == {"percentage-does-not-follow"}
+
+
+ONE_ABOVE_THE_OTHER = """
+Measured on one NVIDIA H200, bf16, base is main, 5 runs. Raw runs: 4.00, 4.01, 4.02.
+
+| build | latency (s) |
+|---|---|
+| main | 4.0 |
+| this | 3.6 |
+
+End-to-end latency {says}. Memory drops by 30%.
+"""
+
+
+@pytest.mark.parametrize(
+    "says", ["drops by 10%", "improves by 10.0 %", "is 400 ms lower", "stays in 95% of cases"]
+)
+def test_a_sentence_that_agrees_with_the_table_is_fine(says: str) -> None:
+    assert body_rules(ONE_ABOVE_THE_OTHER.format(says=says)) == set()
+
+
+def test_a_sentence_that_the_table_contradicts_is_found() -> None:
+    assert body_rules(ONE_ABOVE_THE_OTHER.format(says="improves by 18%")) == {"percentage-does-not-follow"}
+
+
+def test_a_figure_in_the_title_is_a_claim() -> None:
+    found = body_rules("See the code.", "[Perf] 2.3x faster denoising")
+    assert {"claim-without-hardware", "claim-without-baseline", "claim-without-samples"} <= found
+
+
+@pytest.mark.parametrize("runs", ["five runs", "5 measured runs", "n=5", "200 launches"])
+def test_samples_are_read_as_people_write_them(runs: str) -> None:
+    assert "claim-without-samples" not in body_rules(f"Latency falls by 5 % ({runs} after one warm-up).")
+
+
+def test_a_tail_is_judged_by_requests_not_by_repetitions() -> None:
+    assert "tail-latency-from-few-samples" not in body_rules("p99 latency 2.1 s; n=2000 requests, 3 runs")
+    assert "tail-latency-from-few-samples" in body_rules("p99 latency 2.1 s; n=20 requests, 3 runs")
+
+
+@pytest.mark.parametrize("gpu", ["L40S", "T4", "H20", "MI300X", "RTX 5090", "910B3", "GB200"])
+def test_accelerators_are_known_by_name(gpu: str) -> None:
+    assert "claim-without-hardware" not in body_rules(f"Latency falls by 5 % on one {gpu}.")
