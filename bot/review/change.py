@@ -9,7 +9,7 @@ from unidiff.patch import PatchedFile, PatchSet
 
 DIFF_LIMIT = 4_000_000  # characters; GitHub itself refuses to show diffs this large
 TEST_FOLDERS = frozenset({"test", "tests", "testing"})
-ASIDE_FOLDERS = frozenset({"benchmark", "benchmarks", "docs", "examples", "scripts", "tools", "utils"})
+ASIDE_FOLDERS = frozenset({"benchmark", "benchmarks", "docs", "examples", "scripts", "tools"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ MOST_TRIES = 30
 HEADER = re.compile(r"(?:async\s+)?(def|class)\s+([A-Za-z_]\w{0,100})")
 METADATA = frozenset({"device", "dtype", "shape", "ndim"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.While
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class Place:
         return found[-1] if found else ""
 
     @property
-    def loops(self) -> tuple[ast.For, ...]:
+    def loops(self) -> tuple[Loop, ...]:
         """Return the loops that run the node again and again within its function, outermost first."""
         start = self.parents.index(self.function) if self.function else 0
         chain = (*self.parents[start:], self.node)
         pairs = pairwise(chain)
-        return tuple(each for each, child in pairs if isinstance(each, ast.For) and child in each.body)
+        return tuple(each for each, child in pairs if isinstance(each, Loop) and child in each.body)
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,11 @@ def falling_indents(lines: list[str]) -> list[int]:
 def indent(line: str) -> int:
     """Return the number of leading blanks."""
     return len(line) - len(line.lstrip(" "))
+
+
+def over(loop: Loop) -> str:
+    """Return what a loop runs over, or as long as, as text."""
+    return ast.unparse(loop.iter if isinstance(loop, ast.For) else loop.test)
 
 
 def called(node: ast.AST) -> str:

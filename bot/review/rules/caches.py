@@ -56,18 +56,28 @@ def is_unbounded(decorator: ast.expr) -> bool:
 def stores(place: Place) -> Iterator[Finding]:
     """Yield what is wrong with `cache[key] = value`."""
     node, function = place.node, place.function
-    if not isinstance(node, ast.Assign) or function is None or not isinstance(node.targets[0], ast.Subscript):
+    entry = stored(node)
+    if entry is None or function is None:
         return
-    target = node.targets[0]
-    name = dotted(target.value)
-    if not is_cache(name, node.value, function) or is_request_scoped(name) or is_index(target.slice):
+    name, key, value = entry
+    if not is_cache(name, value, function) or is_request_scoped(name) or is_index(key):
         return
-    missing = missing_parts(target.slice, node.value, function)
+    missing = missing_parts(key, value, function)
     if missing:
         says = f"The key of `{name}` lacks {' and '.join(missing)}, which change the cached value."
         yield finding("incomplete-cache-key", place.file, place.line, says)
     if not is_bounded(name.rsplit(".", 1)[-1], place.file):
         yield finding("unbounded-cache", place.file, place.line, f"`{name}` grows with every new key.")
+
+
+def stored(node: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:
+    """Return the mapping, key and value of `cache[key] = value` and `cache.setdefault(key, value)`."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return dotted(node.targets[0].value), node.targets[0].slice, node.value
+    name, _, method = called(node).rpartition(".")
+    if isinstance(node, ast.Call) and method == "setdefault" and len(node.args) == 2:
+        return name, node.args[0], node.args[1]
+    return None
 
 
 def is_cache(name: str, value: ast.expr, function: Function) -> bool:
@@ -107,7 +117,7 @@ def is_memo(name: str, value: ast.expr, function: Function) -> bool:
         isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and dotted(node.value) == name
         for node in ast.walk(function)
     )
-    got = any(called(node) == f"{name}.get" for node in ast.walk(function))
+    got = any(called(node) in {f"{name}.get", f"{name}.setdefault"} for node in ast.walk(function))
     makes_tensors = any(TENSOR_MAKERS.search(ast.unparse(item)) for item in definitions(value, function))
     return (got or (tested and read)) and makes_tensors
 

@@ -13,7 +13,7 @@ COLLECTIVES = re.compile(
     r"^_?(all_to_all|all_gather|reduce_scatter|all_reduce|broadcast|batch_isend_irecv|send|recv|isend|irecv)"
     r"(_single|_into_tensor|_tensor|_4d|_coalesced|_object)?$"
 )
-OWNERS = re.compile(r"dist|group|comm|torch\.distributed|parallel|^$")
+OWNERS = re.compile(r"dist|group|comm|funcol|c10d|torch\.distributed|parallel|^$")
 PLAN = re.compile(
     r"(?:SequenceParallel|ContextParallel)(?:In|Out)put\w*\(|\b(?:split|gather|scatter)_(?:dim|idx)\s*="
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.review.change import Change
 from bot.review.models import Finding
-from bot.review.python_code import Place, called, places
+from bot.review.python_code import Function, Place, called, over, places
 
 RULE = "device-sync-in-hot-path"
 SOURCE = "performance patterns: eliminate per-layer synchronization"
@@ -31,17 +31,37 @@ def check(change: Change) -> Iterator[Finding]:
 
 def synchronises(node: ast.AST) -> str | None:
     """Return what of a call waits for the device, as a reader would write it."""
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        return next((f"if ….{name}()" for name in truths(node.test)), None)
     if not isinstance(node, ast.Call):
         return None
     name = called(node)
     last = name.rsplit(".", 1)[-1]
     if last == "synchronize":
         return f"{name}()"
+    if last == "to" and any(is_cpu(value) for value in (*node.args, *(each.value for each in node.keywords))):
+        return '.to("cpu")'
     if isinstance(node.func, ast.Attribute) and last in COPIES and not node.args and not node.keywords:
         return None if name.endswith("shape.tolist") else f".{last}()"
     if name in {"int", "float", "bool"} and len(node.args) == 1:
         return f"{name}(…)" if reads_tensor(node.args[0]) else None
     return None
+
+
+def truths(test: ast.expr) -> Iterator[str]:
+    """Yield the `any` and `all` of tensors whose truth decides a branch."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from truths(value)
+    elif isinstance(test, ast.UnaryOp):
+        yield from truths(test.operand)
+    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and reads_tensor(test):
+        yield test.func.attr
+
+
+def is_cpu(node: ast.AST) -> bool:
+    """Say whether an expression is the host by name."""
+    return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
 def reads_tensor(node: ast.AST) -> bool:
@@ -65,12 +85,28 @@ def called_or_name(node: ast.AST) -> str:
 def is_hot(place: Place) -> bool:
     """Say whether the place runs once per layer or per step."""
     function = place.function
-    return in_hot_loop(place) or (function is not None and bool(HOT_FUNCTIONS.match(function.name)))
+    if in_hot_loop(place):
+        return True
+    return function is not None and (
+        bool(HOT_FUNCTIONS.match(function.name)) or serves_forward(function.name, place)
+    )
+
+
+def serves_forward(name: str, place: Place) -> bool:
+    """Say whether the class's own forward, where it is in sight, calls the method."""
+    owner = next((each for each in reversed(place.parents) if isinstance(each, ast.ClassDef)), None)
+    forward = [each for each in owner.body if isinstance(each, Function)] if owner else []
+    return any(
+        called(node) == f"self.{name}"
+        for method in forward
+        if method.name == "forward"
+        for node in ast.walk(method)
+    )
 
 
 def in_hot_loop(place: Place) -> bool:
     """Say whether a loop over layers or steps runs the place."""
-    return any(HOT_LOOPS.search(ast.unparse(loop.iter)) for loop in place.loops)
+    return any(HOT_LOOPS.search(over(loop)) for loop in place.loops)
 
 
 def finding(place: Place, shown: str) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.review.change import Change
 from bot.review.models import Finding
-from bot.review.python_code import Function, Place, called, changed, places, values
+from bot.review.python_code import Function, Loop, Place, called, changed, over, places, values
 
 RULE = "request-invariant-rebuilt"
 SOURCE = "performance patterns: hoist request invariants"
@@ -14,7 +14,7 @@ STEP_LOOPS = re.compile(r"timesteps|sigmas|num_inference_steps|\bsteps\b", re.IG
 LAYER_LOOPS = re.compile(r"(?:^|[._(])(?:\w{0,40}_)?(?:blocks|layers)\b", re.IGNORECASE)
 INVARIANTS = re.compile(
     r"(rope|rotary|freqs|cos_sin|pos(ition)?_?(ids|emb)|mask|metadata|token_refiner|condition_proj|context_proj"
-    r"|text_proj|encode_prompt|caption|text_encoder)",
+    r"|text_proj|^encode$|encode_(?:prompt|image|text)|caption|text_encoder)",
     re.IGNORECASE,
 )
 APPLIED = re.compile(r"apply|rotate", re.IGNORECASE)
@@ -34,7 +34,7 @@ def check(change: Change) -> Iterator[Finding]:
                 continue
             rebuilt = next((loop for loop in repeating(place) if is_invariant(place.node, loop)), None)
             if rebuilt is not None:
-                unit = "step" if STEP_LOOPS.search(ast.unparse(rebuilt.iter)) else "layer"
+                unit = "step" if STEP_LOOPS.search(over(rebuilt)) else "layer"
                 yield finding(
                     place,
                     f"`{called(place.node)}(…)` is called in every {unit} with nothing that changes from "
@@ -44,22 +44,20 @@ def check(change: Change) -> Iterator[Finding]:
                 yield finding(place, f"`{called(place.node)}(…)` builds a table in every layer")
 
 
-def repeating(place: Place) -> tuple[ast.For, ...]:
+def repeating(place: Place) -> tuple[Loop, ...]:
     """Return the loops over timesteps or layers whose body holds the place."""
     return tuple(
-        loop
-        for loop in place.loops
-        if STEP_LOOPS.search(text := ast.unparse(loop.iter)) or LAYER_LOOPS.search(text)
+        loop for loop in place.loops if STEP_LOOPS.search(text := over(loop)) or LAYER_LOOPS.search(text)
     )
 
 
-def is_invariant(call: ast.Call, loop: ast.For) -> bool:
+def is_invariant(call: ast.Call, loop: Loop) -> bool:
     """Say whether a call builds a known invariant from names that the loop never binds."""
     name = called(call)
     last = name.rsplit(".", 1)[-1]
     if not INVARIANTS.search(last) or APPLIED.search(last):
         return False
-    changing = changed(loop.target).union(*(changed(statement) for statement in loop.body))
+    changing = changed(loop)
     return not values(call) & changing
 
 

@@ -51,16 +51,20 @@ def lost_boundary(function: Function) -> Iterator[tuple[str, tuple[int, int]]]:
     sums = {
         target.id: node.lineno
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.BinOp)
-        and isinstance(node.value.op, ast.Add)
-        for target in node.targets
+        if isinstance(node, ast.Assign | ast.AugAssign) and is_sum(node)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and RESIDUAL.search(ast.unparse(node))
     }
     for name in sorted(sums):
         stored = stored_at(name, function)
-        if stored and not rounded_back(name, function) and in_statistics(name, function):
+        if stored and not rounded_back(name, sums[name], function) and in_statistics(name, function):
             yield name, (sums[name], stored)
+
+
+def is_sum(node: ast.Assign | ast.AugAssign) -> bool:
+    """Say whether an assignment adds two values."""
+    operation = node.op if isinstance(node, ast.AugAssign) else getattr(node.value, "op", None)
+    return isinstance(operation, ast.Add)
 
 
 def stored_at(name: str, function: Function) -> int | None:
@@ -88,10 +92,11 @@ def is_cast(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func) == f"{name}.to"
 
 
-def rounded_back(name: str, function: Function) -> bool:
-    """Say whether the name is bound again from a cast of itself."""
+def rounded_back(name: str, line: int, function: Function) -> bool:
+    """Say whether the name is bound again after `line` from a cast of itself."""
     return any(
         isinstance(node, ast.Assign)
+        and node.lineno > line
         and binds(node, name)
         and ".to(" in ast.unparse(node.value)
         and name in names(node.value)

@@ -39,7 +39,8 @@ def unchecked(file: FilePatch) -> Iterator[Finding]:
             continue
         name = dotted(node.func.value)
         function = place.function
-        if name.rsplit(".", 1)[-1] not in kernels or function is None or checks_input(function):
+        known = name.rsplit(".", 1)[-1] in kernels or name.endswith("_kernel")
+        if not known or function is None or checks_input(function):
             continue
         yield Finding(
             rule=RULE,

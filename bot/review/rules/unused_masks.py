@@ -24,11 +24,13 @@ def unused(file: FilePatch) -> Iterator[Finding]:
     told: set[tuple[ast.AST, str]] = set()
     for place in places(file):
         node, function = place.node, place.function
-        if not isinstance(node, ast.Assign) or function is None or not ends_in_sight(function):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or function is None:
+            continue
+        if not ends_in_sight(function):
             continue
         if not isinstance(node.value, ast.Call | ast.BinOp | ast.Compare):
             continue
-        for target in node.targets:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Name) and is_dead(target.id, function):
                 if (function, target.id) in told:
                     continue
