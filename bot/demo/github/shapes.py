@@ -287,7 +287,10 @@ class Shapes:
             "run_started_at": stamp(run.created_at),
             "pull_requests": [],
             "html_url": f"{self.html}/actions/runs/{run.id}",
+            "url": f"{self.api}/actions/runs/{run.id}",
             "jobs_url": f"{self.api}/actions/runs/{run.id}/jobs",
+            "logs_url": f"{self.api}/actions/runs/{run.id}/logs",
+            "artifacts_url": f"{self.api}/actions/runs/{run.id}/artifacts",
             "repository": self.repository(),
         }
 

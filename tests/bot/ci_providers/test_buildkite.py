@@ -2,9 +2,14 @@
 
 from datetime import timedelta
 
+import httpx
 import pytest
 
+from bot.ci.collect import buildkite
+from bot.ci.providers.fetch import Fetcher
 from bot.config import CiConfig
+from bot.head_checks import HeadChecks
+from bot.settings import load_settings
 from tests.bot.ci_providers.world import FAILED, NOON, PASSED, Ci, bk_job
 
 
@@ -32,6 +37,12 @@ def test_the_snapshot_holds_the_head_its_base_and_the_history(ci: Ci) -> None:
     assert base.is_merge_base
     assert [job.conclusion for job in base.jobs] == ["passed"]
     assert [(one.name, one.passed, one.failed) for one in snapshot.job_history] == [("Unit", 1, 0)]
+
+
+def test_a_commit_of_main_that_is_younger_than_the_head_proves_nothing_whenever_it_was_built(ci: Ci) -> None:
+    red_head(ci)
+    ci.build(20, "main", bk_job(), hours=7)  # by the commit's own clock, it was built before it was made
+    assert ci.snapshot().base_runs == ()
 
 
 def test_the_merge_base_is_read_however_old_it_is(ci: Ci) -> None:
@@ -217,3 +228,17 @@ def test_a_hundred_red_jobs_cost_no_more_than_one_verdict_may_read(ci: Ci) -> No
     assert len(logs) == 101
     assert sum(log is not None for log in logs) == 80
     assert "more than 80 red jobs: the logs of the others were not read" in found.notes
+
+
+def test_a_server_without_organisation_or_token_says_which_it_wants(ci: Ci) -> None:
+    checks = HeadChecks({"buildkite/omni": "failed", "buildkite/../../admin/pr": "failed"})
+    for given, expected, pipelines in (
+        ({}, "no Buildkite organisation is configured (`[ci.buildkite]`), so no build was read", ()),
+        ({"buildkite_org": "omni"}, "PRGATE_BUILDKITE_TOKEN", ("omni",)),
+    ):
+        with httpx.Client() as http:
+            fetcher = Fetcher(frozenset(), http)
+            found = buildkite(load_settings(given), ci.config, checks, fetcher)
+        assert found.pipelines == pipelines
+        (note,) = fetcher.notes
+        assert expected in note

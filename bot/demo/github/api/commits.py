@@ -66,7 +66,12 @@ def pulls_of(hub: Here, ref: str, request: Request) -> Response:
 def branch(hub: Here, branch: str) -> Json:
     """Answer `GET /branches/{branch}`."""
     sha = sha_of(hub, branch)
-    return {"name": branch, "commit": {"sha": sha}, "protected": bool(hub.state.required)}
+    return {
+        "name": branch,
+        "commit": {"sha": sha},
+        "protected": bool(hub.state.required or hub.state.protected),
+        "protection_url": f"{hub.shapes.api}/branches/{branch}/protection",
+    }
 
 
 @router.get("/rules/branches/{branch}")
