@@ -15,11 +15,11 @@ REPORT = """<?xml version="1.0"?>
 """
 
 
-def red_head(ci: Ci, **job: object) -> tuple[WorkflowRun, WorkflowJob]:
+def red_head(ci: Ci, log: str | None = FAILED) -> tuple[WorkflowRun, WorkflowJob]:
     """Open the pull request and let its unit tests fail."""
     ci.github.state.required = ("unit",)
     ci.open()
-    made = gh_job(ci, **job)
+    made = gh_job(ci, log=log)
     return ci.run("feature", made, event="pull_request", branch="feature"), made
 
 

@@ -13,7 +13,7 @@ from bot.settings import load_settings
 from tests.bot.ci_providers.world import FAILED, NOON, PASSED, Ci, bk_job
 
 
-def red_head(ci: Ci, **options: object) -> None:
+def red_head(ci: Ci) -> None:
     """Open the pull request and let its required build fail."""
     ci.github.state.required = ("buildkite/omni",)
     ci.open()
