@@ -116,7 +116,7 @@ def finding(place: Place, shown: str) -> Finding:
     often = ", here once per layer or step" if per_layer else " in every forward"
     return Finding(
         rule=RULE,
-        severity="high",
+        severity="high" if per_layer else "medium",
         path=place.file.path,
         line=place.line,
         says=f"`{shown}` in `{where}` makes the host wait for the device{often}.",

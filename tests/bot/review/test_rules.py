@@ -436,3 +436,63 @@ def test_a_tail_is_judged_by_requests_not_by_repetitions() -> None:
 @pytest.mark.parametrize("gpu", ["L40S", "T4", "H20", "MI300X", "RTX 5090", "910B3", "GB200"])
 def test_accelerators_are_known_by_name(gpu: str) -> None:
     assert "claim-without-hardware" not in body_rules(f"Latency falls by 5 % on one {gpu}.")
+
+
+IN_FORWARD = "class Decoder(nn.Module):\n    def forward(self, x, mask):\n        {line}\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["y = x.to('cpu')", "y = x.to(device='cpu')", "if mask is not None and not mask.any(): x = x + 1"]
+)
+def test_hidden_copies_to_the_host_are_found_too(line: str) -> None:
+    (finding,) = findings(IN_FORWARD.format(line=line))
+    assert (finding.rule, finding.severity) == ("device-sync-in-hot-path", "medium")
+
+
+@pytest.mark.parametrize(
+    "line", ["y = x.to(self.device)", "if mask is not None: x = x + 1", "if all(self.on): x = x + 1"]
+)
+def test_branches_on_host_values_are_fine(line: str) -> None:
+    assert rules(IN_FORWARD.format(line=line)) == set()
+
+
+def test_a_helper_is_as_hot_as_the_forward_that_calls_it() -> None:
+    helper = "class Pack(nn.Module):\n    def _cut(self, x, ends):\n        return x[: ends.max().item()]\n"
+    assert rules(helper) == set()
+    assert rules(f"{helper}    def forward(self, x, ends):\n        return self._cut(x, ends)\n") == {
+        "device-sync-in-hot-path"
+    }
+
+
+def test_a_while_loop_over_the_steps_is_a_denoise_loop() -> None:
+    source = (
+        "def run(self, x, timesteps, ids):\n    i = 0\n"
+        "    while i < len(timesteps):\n        {0}\n        i += 1\n"
+    )
+    assert rules(source.format("rope = self.rope_tables(ids)")) == {"request-invariant-rebuilt"}
+    assert rules(source.format("rope = self.rope_tables(i)")) == set()
+
+
+def test_an_imported_kernel_is_a_kernel() -> None:
+    assert rules("def run(x):\n    norm_kernel[(1,)](x)\n    return x\n") == {"triton-kernel-without-checks"}
+    assert rules("def run(x):\n    self.handlers[0](x)\n    return x\n") == set()
+
+
+def test_a_cache_filled_by_setdefault_is_a_cache() -> None:
+    source = (
+        "TABLES = {}\ndef table(size, device, dtype):\n"
+        "    return TABLES.setdefault((size, device, dtype), torch.zeros(size, device=device, dtype=dtype))\n"
+    )
+    assert rules(source) == {"unbounded-cache"}
+    assert rules(source.replace("TABLES = {}", "TABLES = LRUCache(maxsize=8)")) == set()
+
+
+def test_a_sum_in_place_keeps_its_boundary_only_if_rounded_afterwards() -> None:
+    source = (
+        "def add_norm(x, residual, eps):\n    x = x.to(torch.float32)\n    x += residual.float()\n"
+        "    stored = x.to(residual.dtype)\n{0}"
+        "    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps), stored\n"
+    )
+    (finding,) = findings(source.format(""))
+    assert (finding.rule, finding.line) == ("rounding-boundary-lost", 3)
+    assert rules(source.format("    x = x.to(residual.dtype).float()\n")) == set()
