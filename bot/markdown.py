@@ -80,8 +80,11 @@ def words(line: str) -> str:
 
 
 def all_lines(body: str) -> Iterator[str]:
-    """Yield every line of a comment, both as written and as a reader sees it."""
-    yield from body[:READ_LIMIT].split("\n")
+    """Yield every line of a comment, both as written and as a reader sees it.
+
+    Markers are left out: nobody reads them, and `<!-- prgate:route -->` has the words of `@prgate route`.
+    """
+    yield from (line for line in body[:READ_LIMIT].split("\n") if not line.lstrip().startswith("<!--"))
     for token in parser().parse(body[:READ_LIMIT]):
         if token.type == "inline":
             yield from rendered_lines(token.children or ())

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bot.commands import SPECS, VERBS, Command, Misunderstood, parse
+from bot.commands import SPECS, VERBS, Command, Misunderstood, Spec, parse
 from bot.comments import Frame, OwnerLine, PriorityView, RouteView, help_text, route_note, triage_note
 
 HANDLES = ["prgate"]
@@ -128,6 +128,15 @@ def test_the_bots_own_text_pasted_by_somebody_else_does_nothing(copy: type[str])
 def test_a_pasted_comment_with_a_command_of_ones_own_below_still_counts() -> None:
     ours = [help_text(FRAME)]
     assert parse(rendered(ours[0]) + "\n\n@prgate bench", HANDLES, ours) == (Command("bench"),)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.verb)
+def test_a_note_whose_marker_has_a_commands_name_does_not_swallow_it(spec: Spec) -> None:
+    ours = [f"<!-- prgate:{spec.verb} -->\nWhat was found.\n", route_note(RouteView("a", ()), FRAME)]
+    said = f"{spec.verb} high" if spec.least_words else spec.verb
+    assert [one.verb for one in parse(f"@prgate {said}", HANDLES, ours) if isinstance(one, Command)] == [
+        spec.verb
+    ]
 
 
 def test_no_comment_but_the_help_has_a_line_that_starts_with_the_mention() -> None:
