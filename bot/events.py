@@ -1,11 +1,15 @@
 """GitHub's webhook payloads as typed events: pure, tolerant of unknown keys, strict about what is used."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 CommentKind = Literal["issue", "diff", "review"]
+
+# What a database can keep: more would be answered with 503 and sent again for ever.
+Id = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class Part(BaseModel):
@@ -17,7 +21,7 @@ class Part(BaseModel):
 class RepoRef(Part):
     """The repository an event is about, keyed by GitHub's numeric id."""
 
-    id: int = Field(ge=1)
+    id: Id = Field(ge=1)
     full_name: str = Field(pattern=r"^[\w.-]{1,100}/[\w.-]{1,100}$")
     default_branch: str = Field(default="main", max_length=255)
     private: bool = False
@@ -36,9 +40,9 @@ class Event(Part):
     name: str
     action: str = ""
     repo: RepoRef | None = None
-    installation_id: int | None = None
+    installation_id: Id | None = None
     sender: Actor = Actor()
-    number: int | None = None
+    number: Number | None = None
     sha: str | None = None
 
 
@@ -52,7 +56,7 @@ class PullRequestEvent(Event):
 class CommentEvent(Event):
     """Somebody wrote or edited a comment, a remark on the diff, or a review's text."""
 
-    comment_id: int
+    comment_id: Id
     kind: CommentKind
     body: str = ""
     author: Actor = Actor()
@@ -85,7 +89,7 @@ class PushEvent(Event):
 class IssueEvent(Event):
     """An issue (not a pull request) changed: pull requests that link it may change their priority."""
 
-    issue: int
+    issue: Number
 
 
 class InstallationEvent(Event):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -26,6 +27,7 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 Text = Annotated[str, Query(max_length=200)]
+Number = Annotated[int, PathParameter(ge=1, le=2**31 - 1)]
 
 
 def create_router(sessions: Sessions, web_url: str) -> APIRouter:
@@ -69,12 +71,12 @@ def create_router(sessions: Sessions, web_url: str) -> APIRouter:
         return pages.render(request, "queue.html", f"queue.json?{urlencode(asked)}", shown)
 
     @router.get("/pr/{owner}/{name}/{number}.json")
-    def pull_json(owner: str, name: str, number: int) -> Response:
+    def pull_json(owner: str, name: str, number: Number) -> Response:
         """Return the story of a pull request as JSON."""
         return as_json(pull_page(owner, name, number))
 
     @router.get("/pr/{owner}/{name}/{number}")
-    def pull_html(request: Request, owner: str, name: str, number: int) -> HTMLResponse:
+    def pull_html(request: Request, owner: str, name: str, number: Number) -> HTMLResponse:
         """Show the story of a pull request."""
         page = pull_page(owner, name, number)
         return pages.render(request, "pull.html", f"{number}.json", {"page": page})

@@ -154,6 +154,12 @@ def test_an_unknown_pull_request_is_a_404(client: TestClient) -> None:
     assert client.get("/pr/omni/omni/99").status_code == 404
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "2147483648", "9" * 20, "9" * 5000, "abc"])
+@pytest.mark.parametrize("form", ["", ".json"])
+def test_a_number_that_no_pull_request_has_is_refused(client: TestClient, number: str, form: str) -> None:
+    assert client.get(f"/pr/omni/omni/{number}{form}").status_code in (404, 422)
+
+
 def test_the_help_lists_every_command(client: TestClient) -> None:
     usages = {item["usage"].split()[0] for item in client.get("/help.json").json()["items"]}
     assert {"help", "review", "bench", "why", "route"} <= usages

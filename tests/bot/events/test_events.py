@@ -163,6 +163,11 @@ def test_an_unknown_event_is_nothing_and_new_keys_do_not_matter() -> None:
         ("status", {**BASE, "repository": {"id": -1, "full_name": "org/name"}, "sha": "c"}),
         ("status", {**BASE, "repository": {"id": 7, "full_name": "../../etc"}, "sha": "c"}),
         ("push", {**BASE, "ref": None}),
+        ("push", {**BASE, "repository": {**REPO, "id": 2**63}, "ref": "refs/heads/main"}),
+        ("push", {**BASE, "installation": {"id": 2**63}, "ref": "refs/heads/main"}),
+        ("issues", {**BASE, "issue": {"number": 2**31}}),
+        ("pull_request", {**BASE, "action": "opened", "pull_request": {**PULL, "number": 2**31}}),
+        ("pull_request_review", {**BASE, "pull_request": PULL, "review": {"id": 2**63}}),
         ("installation", {"action": "created", "installation": {"id": 1}, "repositories": [{"id": 0}]}),
     ],
 )
