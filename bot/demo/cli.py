@@ -41,18 +41,17 @@ def demo(
 
 def run(folder: Path, port: int, *, once: bool, fresh: bool) -> None:
     """Run the world; exit 3 with one line where a part of it does not work."""
-    import shutil
-
     from bot.demo.children import ChildDied
+    from bot.demo.folder import claim_folder
     from bot.demo.redis_child import NoRedisError
     from bot.demo.world import EmbeddedWorld
 
-    if fresh and folder.is_dir():
-        shutil.rmtree(folder)
-    unsandboxed = not sandbox_works()
+    stop_on_sigterm()
     try:
         require_tools()
-        with EmbeddedWorld(folder, port, unsandboxed=unsandboxed) as world:
+        claimed = claim_folder(folder, fresh=fresh)
+        unsandboxed = not sandbox_works()
+        with claimed, EmbeddedWorld(folder, port, unsandboxed=unsandboxed) as world:
             played = play(world)
             if not once:
                 serve_until_stopped(world)
@@ -61,6 +60,13 @@ def run(folder: Path, port: int, *, once: bool, fresh: bool) -> None:
         played = False
     if not played:
         raise typer.Exit(MACHINE)
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM end the demo as Ctrl-C does, so that none of its processes stays behind."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def require_tools() -> None:
