@@ -4,7 +4,7 @@ The order is the safety: a step that could excuse stands behind every step that 
 decides is unknown, which is shown red.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,9 +33,9 @@ class Decision:
         return self.evidence[0].rule if self.evidence else "none"
 
 
-def decide(weighed: Weighed) -> Decision:
+def decide(weighed: Weighed, steps: Sequence["Step"] | None = None) -> Decision:
     """Return the verdict on one failure: the first step that knows decides."""
-    for step in STEPS:
+    for step in STEPS if steps is None else steps:
         decision = step(weighed)
         if decision:
             return complete(decision, weighed)
@@ -229,7 +229,8 @@ def compile_error_with_green_base(weighed: Weighed) -> Decision | None:
     return regression(green, Evidence("deterministic_failure", "medium", says, weighed.case.job.url))
 
 
-STEPS: tuple[Callable[[Weighed], Decision | None], ...] = (
+Step = Callable[[Weighed], Decision | None]
+STEPS: tuple[Step, ...] = (
     unread_is_unknown,
     settled_guilt,
     fails_on_base,

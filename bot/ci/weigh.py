@@ -1,11 +1,13 @@
 """All evidence about one failure, gathered before anything is decided."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.ci.evidence import Evidence
 from bot.ci.nature import Nature, nature_of
 from bot.ci.rules import base, elsewhere, guilt, issues, machines, retries
 from bot.ci.rules.base import OnBase
+from bot.ci.rules.guilt import GuiltRule
 from bot.ci.scene import Case, Scene
 
 SHAKY: frozenset[Nature] = frozenset({"timeout", "memory", "device", "network"})
@@ -71,7 +73,7 @@ class Weighed:
         return tuple(one for one in found if one)
 
 
-def weigh(case: Case, scene: Scene) -> Weighed:
+def weigh(case: Case, scene: Scene, guilt_rules: Sequence[GuiltRule] = guilt.RULES) -> Weighed:
     """Gather all evidence about one failure."""
     on_base = base.look_at_base(case, scene)
     tracked = issues.tracked_by(case, scene)
@@ -80,7 +82,7 @@ def weigh(case: Case, scene: Scene) -> Weighed:
         scene=scene,
         on_base=on_base,
         nature=nature_of(case.failure, case.job.name),
-        guilt=guilt.guilt_of(case, scene),
+        guilt=guilt.guilt_of(case, scene, guilt_rules),
         tracked=tracked,
         same_on_base=base.same_signature_on_base(case, scene, on_base),
         same_on_main=base.same_signature_on_main(case, scene, on_base),

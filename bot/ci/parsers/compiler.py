@@ -33,7 +33,7 @@ RUST_NOISE = (
     "could not compile", "aborting due to", "test failed", "build failed", "process didn't exit successfully",
     "failed to run custom build", "recipe `", "script returned",
 )  # fmt: skip
-LD_NOISE = ("warning:", "warning ", "NOTE:")
+LD_NOISE = ("warning:", "warning ", "NOTE:", "note:")
 
 
 def parse(lines: Sequence[str]) -> tuple[Failure, ...]:
@@ -126,7 +126,7 @@ def link_error(line: str) -> Failure | None:
         return None
     code, *texts = found.groups()
     message = next((text for text in texts if text), "")
-    if message.startswith(LD_NOISE) or not message:
+    if message.startswith(LD_NOISE) or not message or ": in function " in message:
         return None
     return Failure(link_category([message]), None, code or "linker", cut(message))
 

@@ -12,8 +12,7 @@ PACKAGE = re.compile(
 PLACE = re.compile(r"^\s{1,60}([\w./-]{1,200}_test\.go|[\w./-]{1,200}\.go):(\d{1,7}): ?(.*)$")
 PANIC = re.compile(r"^panic: (.{1,400})$")
 PANIC_FRAME = re.compile(r"^\t(/?[\w./@+-]{1,400}\.go):(\d{1,7})(?: |$)")
-TIMED_OUT = re.compile(r"^panic: test timed out after (\S{1,30})")
-COMPILE = re.compile(r"^((?:\./|\w)[\w./-]{0,300}\.go):(\d{1,7}):(\d{1,6}): (.{1,400})$")
+LOOK_BACK = 4_000
 
 
 def parse(lines: Sequence[str]) -> Found:
@@ -73,9 +72,15 @@ def package_failures(
 
 def place_after(lines: Sequence[str], position: int) -> tuple[str, str | None, int | None]:
     """Return message, file and line that a failing test printed; go prints them before or after its head."""
+    found = RESULT.match(lines[position])
+    run = f"=== RUN   {found.group(3)}" if found else ""
+    start = next(
+        (at for at in range(position - 1, max(-1, position - LOOK_BACK), -1) if lines[at] == run), None
+    )
     after = lines[position + 1 : position + 12]
+    said = lines[start + 1 : start + 40] if start is not None else []
     before = [line for line in reversed(lines[max(0, position - 12) : position])]
-    for block in (after, before):
+    for block in (after, said, before):
         for line in block:
             if "--- " in line or line.startswith(("=== ", "FAIL", "ok ")):
                 break

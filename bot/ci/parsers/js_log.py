@@ -7,11 +7,11 @@ from bot.ci.failures import Category, Failure, Found, cut, merge_paths
 
 EXT = r"\.(?:[cm]?[jt]sx?|vue|svelte|snap)"
 FAIL_LINE = re.compile(
-    rf"^\s{{0,4}}FAIL\s{{1,6}}(?:\|?\S{{1,80}}\|? )?(\S{{1,300}}{EXT})(?: > (.{{1,600}}))?(?: \([\d.]{{1,12}} ?m?s\))?$"
+    rf"^\s{{0,4}}FAIL\s{{1,6}}(?:\|?\S{{1,80}}\|? )?(\S{{1,300}}{EXT})(?: > (.{{1,600}}))?(?: \[ \S{{1,300}} \])?(?: \(\d.]{{1,12}} ?m?s\))?$"
 )
 JEST_TEST = re.compile(r"^\s{0,6}● (.{1,600})$")
 RAISED = re.compile(
-    r"^\s{0,8}(?:Caused by: )?([A-Za-z_$][\w$.]{0,80}(?:Error|Exception|Rejection))(?: \[.{1,60}\])?: ?(.*)$"
+    r"^\s{0,8}(?:Caused by: )?((?:[A-Za-z_$][\w$.]{0,80})?(?:Error|Exception|Rejection))(?: \[.{1,60}\])?: ?(.*)$"
 )
 FRAME = re.compile(
     rf"(?:\(|^\s{{1,12}}at |❯ (?:\S{{1,200}} )?)(?:file://)?((?:[A-Za-z]:)?[^\s():]{{1,300}}{EXT}):(\d{{1,7}}):\d{{1,6}}\)?$"
@@ -134,6 +134,16 @@ def raised_in(body: Sequence[str]) -> tuple[str | None, str]:
     return None, cut(" / ".join([text, *compared[:2]]))
 
 
+def mocha_names(first: str, body: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    """Return a test's full name, which ends at the first colon, and the lines after it."""
+    if first.endswith(":"):
+        return [first.rstrip(":")], body
+    for depth, line in enumerate(body[:12]):
+        if line.strip().endswith(":"):
+            return [first, *(text.strip().rstrip(":") for text in body[: depth + 1])], body[depth + 1 :]
+    return [first], body
+
+
 def parse_mocha(lines: Sequence[str]) -> Found:
     """Return the failing tests of mocha's list at the end."""
     start = next(index for index, line in enumerate(lines) if MOCHA_END.match(line))
@@ -142,11 +152,8 @@ def parse_mocha(lines: Sequence[str]) -> Found:
     failures = []
     for index, end in zip(heads, [*heads[1:], len(lines)], strict=True):
         body = lines[index + 1 : min(end, index + BLOCK_LIMIT)]
-        names = [str(MOCHA_TEST.match(lines[index]).group(1)).rstrip(":")]  # type: ignore[union-attr]
-        for line in body[:6]:
-            if line.strip().endswith(":") and not RAISED.match(line):
-                names.append(line.strip().rstrip(":"))
-        exception, message = raised_in([line for line in body if not line.strip().endswith(":")])
+        names, body = mocha_names(str(MOCHA_TEST.match(lines[index]).group(1)), body)  # type: ignore[union-attr]
+        exception, message = raised_in(body)
         frames = [found.group(1) for line in body if (found := FRAME.search(line))]
         own = [path for path in frames if "node_modules" not in path]
         file = own[0] if own else None

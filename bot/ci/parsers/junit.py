@@ -1,11 +1,13 @@
 """JUnit reports: failing and passing test cases; hostile XML is refused, broken XML says nothing."""
 
+import re
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, ParseError
 
 from bot.ci.failures import Failure, Found, cut, test_key
 from bot.ci.parsers import tracebacks
 
+STAGE = re.compile(r"^failed on (?:setup|teardown) with \"(.*?)\"?$")
 SIZE_LIMIT = 64 * 1024 * 1024
 CASES_LIMIT = 200_000
 
@@ -76,6 +78,8 @@ def case_failure(name: str, bad: Element) -> Failure:
     body = (bad.text or "")[:200_000]
     message = (bad.get("message") or "").strip() or body.strip()
     first = message.split("\n", 1)[0].strip()
+    staged = STAGE.match(first)
+    first = staged.group(1) if staged else first
     raised = tracebacks.raised_in(first)
     kind = bad.get("type") or None
     exception = raised[0] if raised else kind if kind and tracebacks.looks_like_class(kind) else None

@@ -8,7 +8,7 @@ from bot.ci.failures import Failure, cut
 FINDINGS_LIMIT = 200
 RULE = r"([A-Z]{1,5}\d{2,5}|[a-z][\w-]{2,60}(?:/[\w-]{1,60})?)"
 FLAKE = re.compile(r"^([\w./\\@+-]{1,300}\.\w{1,6}):(\d{1,7}):(\d{1,6}):? ([A-Z]{1,5}\d{2,5}) (.{1,300})$")
-RUFF_HEAD = re.compile(r"^([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.{1,300})$")
+RUFF_HEAD = re.compile(r"^([A-Z]{1,5}\d{3,4}|unformatted:)(?: \[\*\])? (.{1,300})$")
 RUFF_AT = re.compile(r"^\s{0,6}--> ([\w./\\@+-]{1,300}):(\d{1,7}):\d{1,6}$")
 ESLINT = re.compile(r"^\s{1,10}(\d{1,7}):(\d{1,6})\s{1,12}error\s{1,6}(.{1,300}?)\s{2,40}(@?[\w/-]{2,80})$")
 ESLINT_FILE = re.compile(r"^(/?[\w./\\@+ -]{1,300}\.(?:[cm]?[jt]sx?|vue|svelte))$")
@@ -58,7 +58,7 @@ def one_line(line: str) -> Failure | None:
         found = FLAKE.match(line) or PYLINT.match(line)
         if found:
             rule, text = found.groups()[-2:]
-            return lint(found.group(1), int(found.group(2)), rule, text)
+            return lint(found.group(1), int(found.group(2)), rule, text.removeprefix("[*] "))
         spelled = SPELL.match(line) if "==>" in line else None
         if spelled:
             return lint(spelled.group(1), int(spelled.group(2)), "spelling", spelled.group(3))
@@ -88,7 +88,11 @@ def placed_below(lines: Sequence[str], position: int) -> Failure | None:
     head = RUFF_HEAD.match(lines[position])
     if head and position + 1 < len(lines):
         place = RUFF_AT.match(lines[position + 1])
-        return lint(place.group(1), int(place.group(2)), head.group(1), head.group(2)) if place else None
+        return (
+            lint(place.group(1), int(place.group(2)), head.group(1).rstrip(":"), head.group(2))
+            if place
+            else None
+        )
     shell = SHELLCHECK.match(lines[position]) if lines[position].startswith("In ") else None
     if shell:
         codes = (SC_CODE.search(line) for line in lines[position + 1 : position + 6])

@@ -12,8 +12,10 @@ USAGE = re.compile(
     r"^ERROR: (file or directory not found: .{1,400}|usage: .{1,200}|not found: .{1,400}"
     r"|.{0,60}unrecognized arguments.{1,300})$"
 )
-FAULT = re.compile(r"^(Timeout \(\d[\d:.]{0,20}\)!|Fatal Python error: .{1,200})$")
-FAULT_FRAME = re.compile(r'^  File "([^"\n]{1,400})", line \d{1,7} in ')
+FAULT = re.compile(
+    r"^(?:\S{1,300} )?(Timeout \(\d[\d:.]{0,20}\)!|Fatal Python error: .{1,200}|\+{10,80} Timeout \+{10,80})$"
+)
+FAULT_FRAME = re.compile(r'^  File "([^"\n]{1,400})", line \d{1,7},? in ')
 INTERNAL = "INTERNALERROR>"
 STACK_LINES = 120
 
@@ -56,12 +58,14 @@ def internal_errors(lines: Sequence[str]) -> list[Failure]:
 def fault_failures(lines: Sequence[str]) -> list[Failure]:
     """Return the last thing faulthandler said: a time-out or a crash, with the stack's files."""
     for position in range(len(lines) - 1, -1, -1):
-        found = FAULT.match(lines[position]) if lines[position][:1] in ("T", "F") else None
+        line = lines[position]
+        found = FAULT.match(line) if "Timeout " in line or "Fatal Python error" in line else None
         if found:
-            frames = [FAULT_FRAME.match(line) for line in lines[position : position + STACK_LINES]]
+            around = lines[max(0, position - STACK_LINES) : position + STACK_LINES]
+            frames = [FAULT_FRAME.match(line) for line in around]
             paths = merge_paths([frame.group(1) for frame in frames if frame])
-            timed = found.group(1).startswith("Timeout")
-            text = found.group(1).removeprefix("Fatal Python error: ")
+            timed = "Timeout" in found.group(1)
+            text = found.group(1).removeprefix("Fatal Python error: ").strip("+ ")
             name = "Timeout" if timed else "FatalPythonError"
             return [Failure("timeout" if timed else "crash", None, name, cut(text), paths=paths)]
     return []

@@ -18,8 +18,10 @@ END = re.compile(r"^=* ?(?:\d.{0,200}|no tests ran) in \d[\d.]{0,12}s(?: \(.{1,3
 COUNT = re.compile(r"(\d{1,9}) (failed|errors?|passed|skipped|xfailed|xpassed|deselected|warnings?|rerun)")
 PROGRESS_XDIST = re.compile(r"^\[gw\d{1,4}\] (?:\[ {0,2}\d{1,3}%\] )?(PASSED|FAILED|ERROR|RERUN) (\S.*?) ?$")
 PROGRESS = re.compile(r"^(\S.*?) (PASSED|FAILED|ERROR|RERUN)(?: +\[ {0,2}\d{1,3}%\])?$")
+SUMMARY = re.compile(r"^(FAILED|ERROR|SUBFAIL(?:ED)?)(?:[\[(].{0,300}?[\])])? (\S.*)$")
 CRASHED = re.compile(r"worker '(gw\d{1,4})' crashed while running '([^'\n]{1,600})'")
 NODE = re.compile(r"^[^\s:][^\n:]{0,400}\.\w{1,6}(?:::|$)")
+CRASH_MESSAGE = "the worker process crashed while running this test"
 CARES = ("FAILED", "ERROR", "PASSED", "crashed while running")
 
 
@@ -67,17 +69,22 @@ def finish(sessions: Sequence[Session], extra: Sequence[Failure], lines: Sequenc
 
 
 def read_sessions(lines: Sequence[str]) -> list[Session]:
-    """Split a log into pytest runs and read each."""
+    """Split a log into pytest runs and read each.
+
+    A section's head after the summary's banner shows that a test printed that banner: the list goes on.
+    """
     sessions = [Session()]
-    part = ""
+    part = listing = ""
     position = 0
     while position < len(lines):
         line = lines[position]
         if line.startswith("=") or (line[:1].isdigit() and " in " in line):
             part = turn(line, part, sessions)
-        elif part in ("FAILURES", "ERRORS") and is_head(line):
-            section, position = read_section(lines, position, part == "ERRORS")
+            listing = part if part in ("FAILURES", "ERRORS") else "" if part == "progress" else listing
+        elif listing and part in ("FAILURES", "ERRORS", "summary") and is_head(line):
+            section, position = read_section(lines, position, listing == "ERRORS")
             sessions[-1].sections.append(section)
+            part = listing
             continue
         elif part == "summary":
             read_summary_line(line, sessions[-1])
@@ -118,10 +125,10 @@ def read_counts(line: str, session: Session) -> None:
 
 def read_summary_line(line: str, session: Session) -> None:
     """Read one line of the short summary."""
-    for word in ("FAILED ", "ERROR "):
-        if line.startswith(word):
-            name, message = split_summary(line[len(word) :])
-            session.summary.append((word.strip(), name, message))
+    found = SUMMARY.match(line) if line.startswith(("FAILED", "ERROR", "SUBFAIL")) else None
+    if found:
+        name, message = split_summary(found.group(2))
+        session.summary.append((found.group(1), name, message))
 
 
 def split_summary(text: str) -> tuple[str, str]:
@@ -181,8 +188,7 @@ def session_failures(session: Session) -> list[Failure]:
             failures.append(from_summary(how, name, "", take_section(waiting, name, how == "ERROR")))
     for name in session.crashed:
         if test_key(name) not in named:
-            message = "the worker process crashed while running this test"
-            failures.append(Failure("crash", name, "WorkerCrashed", message, file=name.split("::")[0]))
+            failures.append(Failure("crash", name, "WorkerCrashed", CRASH_MESSAGE, file=name.split("::")[0]))
     failures += [from_section(section) for section in waiting if not section.teardown]
     return failures
 
@@ -193,6 +199,10 @@ def take_section(waiting: list[Section], name: str, error: bool) -> Section | No
     head, bracket, rest = tail.partition("[")
     title = head.replace("::", ".") + bracket + rest or path
     fitting = [section for section in waiting if section.title == title]
+    fitting = fitting or [
+        section for section in waiting if section.title.startswith((f"{title} (", f"{title} ["))
+    ]
+    fitting = fitting or [section for section in waiting if section.title == path and not section.collecting]
     fitting = [section for section in fitting if section.error == error] or fitting
     in_file = [section for section in fitting if any(same_file(seen, path) for seen in section.paths)]
     chosen = next(iter(in_file or fitting), None)
@@ -212,6 +222,8 @@ def from_summary(word: str, name: str, message: str, section: Section | None) ->
     raised = tracebacks.raised_in(message) if message else None
     exception, text = raised or (None, message)
     category: Category = "test" if tail else "collection"
+    if CRASHED.search(message):
+        return Failure("crash", name, "WorkerCrashed", CRASH_MESSAGE, paths=(path,), file=path)
     if section is None:
         return Failure(category, name, exception, cut(text), paths=(path,), file=path)
     return Failure(

@@ -67,10 +67,11 @@ def make_section(head: str, body: Sequence[str], error: bool) -> Section:
     outer = None
     if Signature(exception, message).is_wrapper:
         cause = tracebacks.cause_among(tracebacks.find_traces([*own, *captured]))
-        if cause:
+        found = (cause.exception, cause.message) if cause else cause_in_chain(own)
+        if found:
             outer = f"{exception}: {message}" if exception else message
-            exception, message, detail = cause.exception, cause.message, ""
-            paths = merge_paths(paths, cause.paths)
+            exception, message, detail = *found, ""
+            paths = merge_paths(paths, cause.paths if cause else ())
     return Section(
         title=kind.group(2) if kind else title,
         error=error or kind is not None,
@@ -118,6 +119,16 @@ def fuller(exception: str | None, message: str, detail: str) -> str:
     if detail and (message.endswith(":") or is_generic(exception, message)):
         return f"{message} {detail}"
     return message
+
+
+def cause_in_chain(own: Sequence[str]) -> tuple[str, str] | None:
+    """Return what an earlier exception of the section's own chain said, where the last one only wraps it."""
+    for line in reversed(own):
+        found = E_LINE.match(line) if line.startswith("E") else None
+        raised = tracebacks.raised_in((found.group(1) or "").strip()) if found else None
+        if raised and not Signature(*raised).is_wrapper:
+            return raised
+    return None
 
 
 def crash_class(own: Sequence[str]) -> str | None:

@@ -31,9 +31,9 @@ GENERIC_NAMES = {
 FRAMEWORK = ("site-packages", "dist-packages", "importlib", "_pytest", "node_modules", "/rustc/", "pluggy")
 
 
-def guilt_of(case: Case, scene: Scene) -> tuple[Evidence, ...]:
+def guilt_of(case: Case, scene: Scene, rules: Sequence["GuiltRule"] | None = None) -> tuple[Evidence, ...]:
     """Return all that points at the change."""
-    found = (rule(case, scene) for rule in RULES)
+    found = (rule(case, scene) for rule in (RULES if rules is None else rules))
     return tuple(evidence for evidence in found if evidence)
 
 
@@ -229,7 +229,8 @@ def hunks(patch: str) -> Iterable[tuple[int, int]]:
         yield int(found.group(1)), int(found.group(2) or 1)
 
 
-RULES: tuple[Callable[[Case, Scene], Evidence | None], ...] = (
+GuiltRule = Callable[[Case, Scene], Evidence | None]
+RULES: tuple[GuiltRule, ...] = (
     error_in_changed_file,
     message_names_changed_file,
     traceback_through_changed_file,
