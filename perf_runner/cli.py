@@ -2,6 +2,7 @@
 
 import typer
 
+import perf_runner.bench.cli
 import perf_runner.bench_app
 import perf_runner.cli_bisect
 import perf_runner.cli_decisions
@@ -12,6 +13,7 @@ import perf_runner.cli_noise
 def mount(app: typer.Typer) -> None:
     """Add the runner's commands to `app`."""
     perf_runner.bench_app.mount(app)
+    perf_runner.bench.cli.mount(app)
     perf_runner.cli_decisions.mount(app)
     perf_runner.cli_noise.mount()
     perf_runner.cli_bisect.mount(app)

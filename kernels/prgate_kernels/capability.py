@@ -1,4 +1,4 @@
-"""Whether a tensor can be given to a Triton kernel here; the answer is the reason why not, for the path log."""
+"""Whether a tensor can be given to a Triton kernel here; the reason why not goes to the path log."""
 
 import functools
 import importlib.util
@@ -24,7 +24,7 @@ def has_triton() -> bool:
 @functools.cache
 def cuda_too_old(index: int) -> bool:
     """Say whether a CUDA device is below the oldest supported compute capability."""
-    return torch.cuda.get_device_capability(index) < FEWEST_CAPABILITY
+    return bool(torch.cuda.get_device_capability(index) < FEWEST_CAPABILITY)
 
 
 def why_eager(x: torch.Tensor) -> str | None:

@@ -12,7 +12,7 @@ GATE_UP = ("gate", "up")
 
 
 def fuse_shards(shards: Mapping[str, torch.Tensor], order: Sequence[str]) -> torch.Tensor:
-    """Return the shards stacked over their output axis in `order`; ValueError for a missing or foreign one."""
+    """Return the shards stacked over their output axis in `order`; ValueError for a missing one."""
     missing = [name for name in order if name not in shards]
     if missing or len(shards) != len(order):
         foreign = sorted(set(shards) - set(order))

@@ -1,4 +1,4 @@
-"""hidden += gate * branch, then LayerNorm + modulation of it, in one launch (see `adaln` for rows, rounding)."""
+"""hidden += gate * branch, then LayerNorm + modulation of it, in one launch (rows, rounding: see `adaln`)."""
 
 import torch
 
@@ -15,7 +15,7 @@ from prgate_kernels.adaln import (
 from prgate_kernels.rope_table import describe
 
 
-def gated_residual_norm_modulate_(
+def gated_residual_norm_modulate_(  # noqa: PLR0913
     hidden: torch.Tensor,
     branch: torch.Tensor,
     gate: torch.Tensor,
@@ -24,7 +24,7 @@ def gated_residual_norm_modulate_(
     eps: float,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Update hidden [rows, width] in place and return its norm, modulated; `modulation` is (shift, scale).
+    """Update hidden [rows, width] in place; return its modulated norm (`modulation`: shift, scale).
 
     The sum is rounded to hidden's dtype before the norm reads it: the unfused path stores it there. ValueError
     for wrong input; unsupported input takes the eager path.

@@ -52,7 +52,7 @@ def rotate_table(
     return torch.cat((joined, rest), dim=-1).to(x.dtype)
 
 
-def eager_qk_norm_rope(
+def eager_qk_norm_rope(  # noqa: PLR0913
     q: torch.Tensor,
     k: torch.Tensor,
     weights: tuple[torch.Tensor, torch.Tensor],
@@ -69,7 +69,7 @@ def eager_qk_norm_rope(
     return turned[0], turned[1]
 
 
-def fused_qk_norm_rope(
+def fused_qk_norm_rope(  # noqa: PLR0913
     q: torch.Tensor,
     k: torch.Tensor,
     q_weight: torch.Tensor,

@@ -15,7 +15,7 @@ EPS = 1e-6
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """One operator. Both forms take what `make_inputs(tokens, batch, device, dtype)` returns, and may change it.
+    """One operator. Both forms take what `make_inputs(tokens, batch, device, dtype)` gives; they may change it.
 
     `bytes_moved(tokens)`: the fewest bytes through memory for bf16, each input read and output written once.
     `tolerance_ulp`: how far an element may lie from the eager order, in units of the dtype's last place.

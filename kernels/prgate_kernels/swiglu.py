@@ -17,7 +17,7 @@ def eager_swiglu(gate_up: torch.Tensor) -> torch.Tensor:
 
 
 def swiglu(gate_up: torch.Tensor) -> torch.Tensor:
-    """Return silu(gate) * up of `[rows, gate | up]` by one launch, else eagerly; ValueError for odd widths."""
+    """Return silu(gate) * up of `[rows, gate | up]` by one launch, else eagerly."""
     if gate_up.ndim != 2 or gate_up.shape[1] % 2:
         raise ValueError(f"gate_up must be [rows, 2 * width], it is {describe(gate_up)}")
     reason = why_eager(gate_up) or ("layout" if gate_up.stride(1) != 1 else None)

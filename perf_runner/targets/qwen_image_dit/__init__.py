@@ -1,1 +1,1 @@
-"""The real-size Qwen-Image DiT with random weights, its paths from eager to CUDA graph, and its denoise loop."""
+"""The Qwen-Image DiT with random weights: its paths from eager to CUDA graph, and its denoise loop."""

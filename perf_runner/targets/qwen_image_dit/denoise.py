@@ -1,4 +1,4 @@
-"""Sigmas, guidance and the two ways to advance requests: a whole loop, or one step at a time from a scheduler."""
+"""Sigmas, guidance, and two ways to advance requests: a whole loop, or a step at a time by a scheduler."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,11 +1,9 @@
 """The whole forward with every fused pattern: one joint hidden buffer, no concatenation, no allocation.
 
 Rows of the hidden buffer: the text tokens of all samples, then their image tokens. A block is two norm
-launches (each with the gated residual before it), one Q/K launch, attention, and eight GEMMs. With `overlap`
-the text stream's GEMMs, which are bound by memory, run on a second stream beside the image's.
+launches (each with the gated residual before it), one Q/K launch, attention, and eight GEMMs.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,7 @@ from prgate_kernels.gated_residual_norm import gated_residual_norm_modulate_
 from prgate_kernels.modulation_cache import ModulationCache, ModulationKey
 from prgate_kernels.qk_norm_rope import joint_qk_norm_rope_, pack_norm_weights
 from prgate_kernels.rope_table import joint_table
-from prgate_kernels.swiglu import eager_linear_gelu, linear_gelu
+from prgate_kernels.swiglu import linear_gelu
 
 SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 = range(6)
 CACHE_BYTES = 1 << 30
@@ -101,7 +99,7 @@ def modulation_views(
     return blocks, (last[:, :, 1], last[:, :, 0])
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def compute_modulations(model: Any, timestep: torch.Tensor) -> torch.Tensor:
     """Return all modulations of timesteps [samples] as one flat tensor, by the model's own layers."""
     temb = model.time_text_embed(timestep.to(model.img_in.weight.dtype), model.img_in.weight)
@@ -113,12 +111,10 @@ def compute_modulations(model: Any, timestep: torch.Tensor) -> torch.Tensor:
 class FusedDit:
     """The fused forward of a model; keeps one workspace a shape and the cache of modulations."""
 
-    def __init__(self, model: Any, name: str, *, overlap: bool = False, epilogue: bool = True) -> None:
+    def __init__(self, model: Any, name: str) -> None:
         self.model, self.name = model, name
         self.weights = [block_weights(block) for block in model.transformer_blocks]
         self.cache = ModulationCache(CACHE_BYTES)
-        self.side = torch.cuda.Stream() if overlap else None
-        self.gelu = linear_gelu if epilogue else unfused_gelu
 
     def modulate(self, space: Workspace, sigmas: tuple[float, ...], adapter: str = "") -> None:
         """Bring the modulations of a step, one sigma a sample, into the workspace."""
@@ -130,22 +126,9 @@ class FusedDit:
 
         space.modulation.copy_(self.cache.get(key, make))
 
-    def both(self, image: Callable[[], object], text: Callable[[], object]) -> None:
-        """Run the image stream's work and the text stream's, beside each other where there are two streams."""
-        if self.side is None:
-            text()
-            image()
-            return
-        main = torch.cuda.current_stream()
-        self.side.wait_stream(main)
-        image()
-        with torch.cuda.stream(self.side):
-            text()
-        main.wait_stream(self.side)
-
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def forward(self, space: Workspace, latents: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
-        """Return the velocity [samples, image_tokens, out] of latents and text, with the workspace's modulations."""
+        """Return the velocity [samples, image_tokens, out]; the modulations are those in the workspace."""
         model, rows = self.model, space.rows
         split = rows.text
         torch.addmm(
@@ -179,7 +162,8 @@ class FusedDit:
             for sample in range(samples):
                 project_into(normed[stream][sample], *linear, part[sample])
 
-        self.both(lambda: project(1, weights.image.qkv), lambda: project(0, weights.text.qkv))
+        project(0, weights.text.qkv)
+        project(1, weights.image.qkv)
         joint_qk_norm_rope_(space.qkv, weights.norms, space.table, text_tokens, EPS)
         joined = attend(*space.qkv.unbind(2))
         branch = self.by_sample(space.branch, rows)
@@ -189,7 +173,8 @@ class FusedDit:
             for sample in range(samples):
                 project_into(part[sample], *linear, branch[stream][sample])
 
-        self.both(lambda: leave(1, weights.image.out), lambda: leave(0, weights.text.out))
+        leave(0, weights.text.out)
+        leave(1, weights.image.out)
 
     @staticmethod
     def by_sample(buffer: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
@@ -201,11 +186,12 @@ class FusedDit:
         """Write both streams' MLP output into the branch buffer."""
 
         def run(stream: Stream, rows: slice) -> None:
-            active = self.gelu(space.normed[rows], *stream.up, space.mlp[rows])
+            active = linear_gelu(space.normed[rows], *stream.up, space.mlp[rows])
             torch.addmm(stream.down[1], active, stream.down[0].t(), out=space.branch[rows])
 
         split = space.rows.text
-        self.both(lambda: run(weights.image, slice(split, None)), lambda: run(weights.text, slice(0, split)))
+        run(weights.text, slice(0, split))
+        run(weights.image, slice(split, None))
 
     def residual_norm(
         self, space: Workspace, gate: torch.Tensor, modulation: tuple[torch.Tensor, torch.Tensor]
@@ -222,10 +208,3 @@ class FusedDit:
         views = [buffer[rows.text :] for buffer in (space.hidden, space.branch, space.normed)]
         gate = space.blocks[-1][GATE_2][1:]
         return gated_residual_norm_modulate_(views[0], views[1], gate, space.final, images, EPS, out=views[2])
-
-
-def unfused_gelu(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor
-) -> torch.Tensor:
-    """Write the linear layer and its GELU as the unfused order does, with the rounding between them."""
-    return out.copy_(eager_linear_gelu(x, weight, bias))

@@ -25,10 +25,10 @@ from prgate_kernels.crossover import DEFAULT_MIN_TOKENS, fuses, resolve_min_toke
 
 DIFFUSERS, EAGER, UPSTREAM, HOISTED = "diffusers", "eager", "upstream", "upstream_hoisted"
 GATED, QK_OP, COMPILED, COMPILED_GRAPH = "gated", "qk_op", "compiled", "compiled_graph"
-FUSED, FUSED_GRAPH, FUSED_GRAPH_ONE_STREAM = "fused", "fused_graph", "fused_graph_one_stream"
+FUSED, FUSED_GRAPH = "fused", "fused_graph"
 ALL_PATHS = (
     DIFFUSERS, EAGER, UPSTREAM, HOISTED, GATED, QK_OP, COMPILED, COMPILED_GRAPH,
-    FUSED, FUSED_GRAPH_ONE_STREAM, FUSED_GRAPH,
+    FUSED, FUSED_GRAPH,
 )  # fmt: skip
 CPU_PATHS = (DIFFUSERS, EAGER, GATED, QK_OP, FUSED)
 MAX_SHAPES = 16
@@ -51,11 +51,8 @@ class Paths:
         self.graphs: dict[tuple[str, Shape], Graphed] = {}
         self.spaces: dict[tuple[str, Shape], Workspace] = {}
         name = f"{config.digest()}:{seed}"
-        self.fused = {
-            FUSED: FusedDit(model, name),
-            FUSED_GRAPH_ONE_STREAM: FusedDit(model, name),
-            FUSED_GRAPH: FusedDit(model, name, overlap=self.cuda),
-        }
+        dit = FusedDit(model, name)
+        self.fused = {FUSED: dit, FUSED_GRAPH: dit}
         operator = peer.load() if self.cuda else None
         self.processors: dict[str, Any] = {
             DIFFUSERS: QwenDoubleStreamAttnProcessor2_0(),
@@ -113,7 +110,7 @@ class Paths:
             return torch.full((len(sigmas),), sigmas[0], dtype=torch.float32, device=device)
         return torch.tensor(sigmas, device=device)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def plain(
         self,
         latents: torch.Tensor,
@@ -165,6 +162,16 @@ class Paths:
             del self.graphs[oldest]
             self.spaces.pop(oldest, None)
         self.graphs[key] = graph
+
+    def forget(self) -> None:
+        """Drop graphs and workspaces: their memory is for other shapes."""
+        self.graphs.clear()
+        self.spaces.clear()
+
+    def forget_schedule(self) -> None:
+        """Drop the cached modulations: the next forward is the first of its schedule."""
+        for dit in self.fused.values():
+            dit.cache.clear()
 
     def space(self, name: str, shape: Shape) -> Workspace:
         """Return the workspace of a shape."""

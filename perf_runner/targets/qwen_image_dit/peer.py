@@ -1,4 +1,4 @@
-"""vllm-omni's published fused operator, loaded from its wheel for comparison: never copied into this project."""
+"""vllm-omni's published fused operator, loaded from its wheel for comparison: never copied into here."""
 
 import importlib.util
 import os
