@@ -87,6 +87,8 @@ def names_module(failure: Failure, file: SnapshotFile, path: str) -> bool:
 
 def traceback_through_changed_file(case: Case, scene: Scene) -> Evidence | None:
     """The traceback goes through a changed file."""
+    if case.failure.category in ("compile", "lint"):
+        return None
     for path in reversed(case.failure.paths):
         file = changed(path, scene)
         if file is None or (path == case.failure.file and is_test_path(path)):

@@ -41,7 +41,7 @@ def pytest_log(
         ]  # fmt: skip
         summary.append(f"FAILED {test} - {exception}: {message}")
     lines = [
-        "~~~ Running commands", "$ pytest", "============ test session starts ============", "collected 99 items",
+        "~~~ Running commands", "$ pytest", "===== test session starts =====", "collected 9 items",
         "=================================== FAILURES ===================================", *sections,
         "=========================== short test summary info ============================", *summary,
         f"========== {len(failures)} failed, {passed} passed in 12.34s ==========",
@@ -131,7 +131,8 @@ def world(*jobs: dict[str, Any], files: list[dict[str, Any]] | None = None, **mo
         "number": 5, "title": "Speed up the cache", "body": "", "author": "user-a", "labels": [],
         "head_sha": HEAD,
         "head_committed_at": at(0), "merge_base_sha": BASE, "merge_base_committed_at": at(12),
-        "changed_files": [file("engine/scheduler.py")] if files is None else files, "changed_files_complete": True,
+        "changed_files": [file("engine/scheduler.py")] if files is None else files,
+        "changed_files_complete": True,
     } | more.pop("pr", {})  # fmt: skip
     return {"schema": 1, "repo": "org/engine", "pr": pr, "jobs": list(jobs)} | more
 
