@@ -17,6 +17,8 @@ from routing.config import PriorityConfig, RoutingConfig
 
 CONFIG_PATH = ".github/prgate.toml"
 SIZE_LIMIT = 256_000
+# A dotted key costs the square of its parts: 20,000 of them would keep a worker busy for 20 s.
+DOTS_LIMIT = 300
 HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
 KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"']+)\s*=")
 Path = tuple[str | int, ...]
@@ -100,12 +102,17 @@ def parse(text: str) -> RepoConfig:
     """Return the configuration; an empty text gives the defaults. ConfigError with every fault found."""
     if len(text) > SIZE_LIMIT:
         raise ConfigError([Problem(None, "", f"larger than {SIZE_LIMIT:,} characters")])
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > DOTS_LIMIT:
+            raise ConfigError([Problem(number, "", f"more than {DOTS_LIMIT} dots in one line")])
     try:
         table = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([syntax_problem(error)]) from error
     except RecursionError as error:
         raise ConfigError([Problem(None, "", "nested too deeply")]) from error
+    except ValueError as error:
+        raise ConfigError([Problem(None, "", "not valid TOML: a number of too many digits")]) from error
     try:
         return RepoConfig.model_validate(table)
     except ValidationError as error:

@@ -43,9 +43,10 @@ def parse_config(text: str) -> PerfConfig:
     """Return the `[perf]` section of `.github/prgate.toml`; CaseError says what is wrong in it."""
     try:
         section = tomllib.loads(text.removeprefix("\ufeff")).get("perf", {})
+    except (ValueError, RecursionError) as error:
+        raise CaseError(f"{CONFIG_PATH} is no TOML: {str(error)[:200]}") from None
+    try:
         return PerfConfig.model_validate(section)
-    except tomllib.TOMLDecodeError as error:
-        raise CaseError(f"{CONFIG_PATH} is no TOML: {error}") from None
     except ValidationError as error:
         raise CaseError(f"{CONFIG_PATH}, [perf]: {first_problem(error)}") from None
 

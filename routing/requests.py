@@ -106,7 +106,7 @@ def read_config(name: str | None, root: Path) -> Config:
         return Config()
     try:
         table = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {' '.join(str(error).split())[:200]}") from error
     return validate(Config, table, path)
 

@@ -110,6 +110,8 @@ def test_a_glob_made_to_be_slow_is_not():
     ("text", "said"),
     [
         ("[perf", "no TOML"),
+        ("a = " + "9" * 5_000, "no TOML"),
+        ("a = " + "[" * 20_000, "no TOML"),
         ("[perf]\nwhen = 'always'", "when"),
         ("[perf]\ncolour = 1", "colour"),
         ("[perf]\nmax_blocks = 1", "max_blocks"),

@@ -208,3 +208,11 @@ def test_a_misspelt_key_of_the_configuration_is_named(tree: Path) -> None:
     finished = prgate("route", "-", given=json.dumps(request(tree)).encode())
     assert finished.returncode == 2
     assert b"routing.asks" in finished.stderr
+
+
+@pytest.mark.parametrize("text", ["[routing", "a = " + "9" * 5_000, "a = " + "[" * 20_000])
+def test_a_configuration_that_cannot_be_read_is_refused_in_one_line(tree: Path, text: str) -> None:
+    (tree / ".github" / "prgate.toml").write_text(text)
+    finished = prgate("route", "-", given=json.dumps(request(tree)).encode())
+    assert (finished.returncode, finished.stdout) == (2, b"")
+    assert len(finished.stderr.splitlines()) == 1

@@ -65,6 +65,8 @@ def test_a_fault_between_sections_is_told_at_its_table() -> None:
     [
         ("mode =\n", "line 1: not valid TOML: "),
         ("a = " + "[" * 20_000, "nested too deeply"),
+        ("a = " + "9" * 5_000, "a number of too many digits"),
+        ("mode = 'gate'\n" + ".".join(["a"] * 20_000) + " = 1", "more than 300 dots in one line"),
         ("x" * 300_000, "larger than 256,000 characters"),
         ("ci = 3", "line 1: `ci`: "),
         ('handles = ["not a login"]', "line 1: `handles.0`: "),
