@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from bot.review.models import Claim
-from bot.review.tables import METRICS, TOLERANCE, Table, beside, confirm, pairs_with, read_tables
+from bot.review.tables import METRICS, MOST_TABLES, TOLERANCE, Table, beside, confirm, pairs_with, read_tables
 
 BODY_LIMIT = 200_000
+MOST_LINE = 4_000  # characters of a line that are read for percentages
+MOST_CLAIMS = 100  # read of the tables, and of the prose
 PERCENT = re.compile(r"(?P<about>[~≈]\s?)?(?P<sign>[+\-−–])?\s?(?P<value>\d{1,4}(?:\.\d{1,3})?)\s?%")
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 COUNT = rf"\b(\d{{1,7}}|{'|'.join(WORDS)})\s(?:(?!warm)[a-z-]{{1,20}}\s)?"  # "5 measured runs"
@@ -63,7 +66,7 @@ class Description:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """Return the tables, written with bars or tabs."""
-        return tuple(read_tables(self.lines))
+        return tuple(islice(read_tables(self.lines), MOST_TABLES))
 
     @cached_property
     def samples(self) -> int | None:
@@ -101,7 +104,15 @@ class Description:
         return tuple(found.values())
 
     def table_claims(self) -> Iterator[Claim]:
-        """Yield the cells of columns that say how a row compares."""
+        """Yield the cells of columns that say how a row compares, at most `MOST_CLAIMS`."""
+        yield from islice(self.every_cell(), MOST_CLAIMS)
+
+    def prose_claims(self) -> Iterator[Claim]:
+        """Yield the percentages of sentences on speed, at most `MOST_CLAIMS`."""
+        yield from islice(self.every_sentence(), MOST_CLAIMS)
+
+    def every_cell(self) -> Iterator[Claim]:
+        """Yield the claim of each cell that says how its row compares."""
         for table in self.tables:
             for column, head in enumerate(table.header):
                 if CHANGE_COLUMN.search(head):
@@ -112,10 +123,12 @@ class Description:
                             text = f"{row[0]}: {row[column]} {head}"
                             yield self.claim(text, match, *([own] if own.rows else pairs_with(table, row)))
 
-    def prose_claims(self) -> Iterator[Claim]:
+    def every_sentence(self) -> Iterator[Claim]:
         """Yield the percentages, signed or of a change, of sentences on speed that belong to no table."""
         prose = (line for line in self.lines if "\t" not in line and not line.startswith("|"))
-        for sentence in (part for line in prose for part in SENTENCE_END.split(line) if SPEED.search(part)):
+        for sentence in (
+            part for line in prose for part in SENTENCE_END.split(line[:MOST_LINE]) if SPEED.search(part)
+        ):
             for match in PERCENT.finditer(sentence):
                 told = match["sign"] in {"+", "-", "−"} or CHANGES.search(sentence[: match.start()][-60:])
                 if told and not match["about"]:
@@ -130,18 +143,24 @@ class Description:
         as_gain = match["sign"] in {None, "+"} and bool(
             IMPROVES.search(text) or (not match["sign"] and GAINS.search(text) and not better_up)
         )
-        missing = self.missing()
+        missing = self.missing
         return Claim(
             text=" ".join(text.split())[:300],
             metric=metric,
             value_pct=printed if better_up or as_gain else -printed,
-            hardware=", ".join(measured_on(self)) or None,
+            hardware=", ".join(self.measured) or None,
             samples=self.samples,
             confirmed=confirmed,
             complete=not missing,
             missing=missing,
         )
 
+    @cached_property
+    def measured(self) -> tuple[str, ...]:
+        """Return the accelerators that own measurements ran on."""
+        return measured_on(self)
+
+    @cached_property
     def missing(self) -> tuple[str, ...]:
         """Return what a claim of this description lacks to be judged."""
         have = {

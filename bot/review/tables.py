@@ -19,6 +19,7 @@ AFTER = re.compile(
     re.IGNORECASE,
 )
 COMPARES = re.compile(r"%|\bvs\b|delta|change$|Δ", re.IGNORECASE)
+MOST_TABLES, MOST_ROWS, MOST_COLUMNS = 20, 60, 20  # that are read of one description
 TOLERANCE = 0.051  # a percentage is compared as printed, with one decimal
 
 
@@ -92,7 +93,7 @@ def read_tables(lines: tuple[str, ...]) -> Iterator[Table]:
             block.append(cells)
             continue
         if len(block) >= 2:
-            yield Table(block[0], tuple(row for row in block[1:] if not is_rule(row)))
+            yield Table(block[0][:MOST_COLUMNS], tuple(row for row in block[1:MOST_ROWS] if not is_rule(row)))
         block = [cells] if len(cells) >= 2 else []
 
 

@@ -96,7 +96,7 @@ def incomplete(description: Description) -> Iterator[Finding]:
             "Give the end-to-end latency or throughput beside the local figure.",
         ),
     }
-    for name in description.missing():
+    for name in description.missing:
         if name in advice:
             rule, do = advice[name]
             yield about(rule, "medium", f"The figures come without {name_of(name)}.", do)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypeGuard
 
 from bot.review.change import Change, FilePatch
@@ -56,15 +57,20 @@ def is_dead(name: str, function: Function) -> bool:
     return is_mask(name) and not {name, "locals", "vars"} & reached(function)
 
 
+@lru_cache(maxsize=256)
 def reached(function: Function) -> set[str]:
     """Return the names that are read for something else than to build a mask that nothing reads."""
     built = [found for node in ast.walk(function) if (found := built_mask(node))]
     inside = {id(node) for _, value in built for node in ast.walk(value)}
     live = {node.id for node in ast.walk(function) if is_load(node) and id(node) not in inside}
-    for _ in built:
-        live |= {
-            node.id for name, value in built if name in live for node in ast.walk(value) if is_load(node)
-        }
+    reads: dict[str, set[str]] = {}
+    for name, value in built:
+        reads.setdefault(name, set()).update(node.id for node in ast.walk(value) if is_load(node))
+    waiting = list(live)
+    while waiting:
+        fresh = reads.pop(waiting.pop(), set()) - live
+        live |= fresh
+        waiting.extend(fresh)
     return live
 
 
