@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from bot.review.change import Change, FilePatch
 from bot.review.models import Finding
@@ -13,6 +14,7 @@ BOUND_WORDS = re.compile(r"maxsize|max_size|max_entries|lru|evict", re.IGNORECAS
 TENSOR_MAKERS = re.compile(r"torch\.|\.to\(|device|dtype")
 CACHE_NAMES = re.compile(r"(?:^|_)(?:cache|caches|cached|memo|memos)$", re.IGNORECASE)
 # What changes a tensor made by a function: where one of these is used, the key must hold it.
+MOST_STORES = 60  # stores into mappings that are looked at in one file
 PARTS = ("device", "dtype")
 
 
@@ -23,8 +25,9 @@ def check(change: Change) -> Iterator[Finding]:
             continue
         for place in places(file, only_added=False):
             yield from unbounded_decorator(place)
-            if place.line in file.added:
-                yield from stores(place)
+        filled = (place for place in places(file) if stored(place.node) is not None)
+        for place in islice(filled, MOST_STORES):
+            yield from stores(place)
 
 
 def unbounded_decorator(place: Place) -> Iterator[Finding]:
