@@ -12,6 +12,7 @@ RULE = "rounding-boundary-lost"
 SOURCE = "performance patterns: preserve the unfused materialization boundary"
 STATISTICS = frozenset({"sum", "mean", "var", "rsqrt", "pow", "square", "layer_norm", "rms_norm"})
 NORM = re.compile(r"rsqrt|sqrt\(|layer_norm|rms_norm", re.IGNORECASE)
+MOST_SUMS = 40  # that are followed in one function
 RESIDUAL = re.compile(r"resid|skip|hidden|\bx\b|\bh\b", re.IGNORECASE)
 
 
@@ -55,7 +56,7 @@ def lost_boundary(function: Function) -> Iterator[tuple[str, tuple[int, int]]]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and RESIDUAL.search(ast.unparse(node))
     }
-    for name in sorted(sums):
+    for name in sorted(sums)[:MOST_SUMS]:
         stored = stored_at(name, function)
         if stored and not rounded_back(name, sums[name], function) and in_statistics(name, function):
             yield name, (sums[name], stored)
