@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bot.demo.parent import end_with_parent
+
 STOP_LIMIT_S = 20.0
 # What a child may inherit; everything else of the caller's environment stays outside.
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "VIRTUAL_ENV")
@@ -45,6 +47,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
 
     def check(self) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bot.demo.parent import end_with_parent
+
 START_LIMIT_S = 10.0
 # A Unix socket's path holds 108 bytes at most, so its folder must be short whatever TMPDIR says.
 SHORT_FOLDER = "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
@@ -71,7 +73,12 @@ class RedisChild:
         self.socket.unlink(missing_ok=True)
         with (self.folder / "redis.log").open("ab") as output:
             self._process = subprocess.Popen(
-                self._command(), stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder
+                self._command(),
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                preexec_fn=end_with_parent,
             )
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:

@@ -60,6 +60,32 @@ def test_a_dead_child_ends_it_with_its_name_and_log(tmp_path: Path) -> None:
     assert "worker.log" in said
 
 
+def test_a_killed_demo_leaves_no_process_behind(tmp_path: Path) -> None:
+    port = free_ports()
+    command = [sys.executable, "-m", "bot", "demo", "--port", str(port), "--folder", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        wait_for_service(port)
+        running.kill()
+    end = time.monotonic() + 40
+    while left_behind(tmp_path):
+        assert time.monotonic() < end, left_behind(tmp_path)
+        time.sleep(0.5)
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Return the processes of a world: they work in its folder, or were told of it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "environ").read_bytes().decode("utf-8", "replace")
+            where = str((process / "cwd").readlink())
+        except OSError:
+            continue
+        if str(folder) in told or where.startswith(str(folder)):
+            found.append((process / "comm").read_text().strip())
+    return found
+
+
 def wait_for_service(port: int) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:

@@ -1,11 +1,10 @@
 """kill -9 in the middle of the replay: after the restart every comment is there, once."""
 
 import threading
-import time
 
 import pytest
 
-from bot.demo.children import Child, wait_until
+from bot.demo.children import wait_until
 from bot.demo.github.state import Delivery
 from bot.demo.replay import Replay
 from bot.demo.world import EmbeddedWorld
@@ -29,12 +28,6 @@ def redeliver_failed(world: EmbeddedWorld) -> None:
     wait_until(all_arrive, world.children, 60, "the arrival of every delivery")
 
 
-def kill_and_restart(world: EmbeddedWorld, child: Child) -> None:
-    child.kill()
-    time.sleep(0.3)
-    child.start()
-
-
 @pytest.fixture(scope="module")
 def variables() -> dict[str, str]:
     """Let the lease of a killed worker end soon."""
@@ -49,12 +42,14 @@ def test_killed_web_and_worker_lose_and_double_nothing(world: EmbeddedWorld) -> 
         world.github.hub.open_pull(
             pull.number, pull.branch, pull.author, title=pull.title, body=pull.body, labels=pull.labels
         )
-        killer = threading.Thread(target=kill_and_restart, args=(world, world.worker))
+        killer = threading.Thread(target=world.worker.kill)
         killer.start()
         for build in recording.builds_of(pull.head_sha):
             replay.finish(build)
         killer.join()
-        kill_and_restart(world, world.web)
+        world.worker.start()
+        world.web.kill()
+        world.web.start()
         redeliver_failed(world)
     world.settle(limit_s=150)
     for number, wanted in (
