@@ -24,7 +24,7 @@ def gated_residual_norm_modulate_(  # noqa: PLR0913
     eps: float,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Update hidden [rows, width] in place; return its modulated norm (`modulation`: shift, scale).
+    """Update hidden [rows, width] in place; return its modulated norm. `modulation`: shift, scale.
 
     The sum is rounded to hidden's dtype before the norm reads it: the unfused path stores it there. ValueError
     for wrong input; unsupported input takes the eager path.

@@ -15,10 +15,11 @@ EPS = 1e-6
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """One operator. Both forms take what `make_inputs(tokens, batch, device, dtype)` gives; they may change it.
+    """One operator. Both forms take `make_inputs(tokens, batch, device, dtype)`, and may change it.
 
     `bytes_moved(tokens)`: the fewest bytes through memory for bf16, each input read and output written once.
-    `tolerance_ulp`: how far an element may lie from the eager order, in units of the dtype's last place.
+    `tolerance_ulp`: how far an element may lie from the eager order, in units of the last place; None where the
+    fused form leaves out a rounding: it must then lie no farther from fp64 than the eager one.
     """
 
     name: str
@@ -26,7 +27,7 @@ class KernelSpec:
     fused: Callable[[Inputs], torch.Tensor]
     make_inputs: Callable[[int, int, torch.device, torch.dtype], Inputs]
     bytes_moved: Callable[[int], int]
-    tolerance_ulp: int = 1
+    tolerance_ulp: int | None = 1
 
 
 def normal(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
@@ -141,7 +142,7 @@ SPECS: Mapping[str, KernelSpec] = {
             lambda given: swiglu.linear_gelu(*given),
             gelu_inputs,
             lambda t: 2 * (t * 5 * WIDTH + 4 * WIDTH * WIDTH),
-            tolerance_ulp=2,
+            tolerance_ulp=None,
         ),
     )
 }

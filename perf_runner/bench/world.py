@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from perf_runner.targets.qwen_image_dit import peer
 from perf_runner.targets.qwen_image_dit.config import REAL, SMALL, DitConfig, Workload, digest
 from perf_runner.targets.qwen_image_dit.denoise import SCHEDULER, new_request, schedule
 from perf_runner.targets.qwen_image_dit.model import build_model
@@ -106,6 +107,9 @@ def installed() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
+    named = peer.find_version()
+    if named is not None:
+        found["vllm-omni"] = named
     if torch.version.cuda:
         found["cuda"] = str(torch.version.cuda)
     return found

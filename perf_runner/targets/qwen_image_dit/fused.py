@@ -4,6 +4,7 @@ Rows of the hidden buffer: the text tokens of all samples, then their image toke
 launches (each with the gated residual before it), one Q/K launch, attention, and eight GEMMs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from prgate_kernels.swiglu import linear_gelu
 
 SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 = range(6)
 CACHE_BYTES = 1 << 30
+OVERLAP_TOKENS = 2048  # above, the image's GEMMs leave nothing for the text's to fill
 Linear = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -111,10 +113,12 @@ def compute_modulations(model: Any, timestep: torch.Tensor) -> torch.Tensor:
 class FusedDit:
     """The fused forward of a model; keeps one workspace a shape and the cache of modulations."""
 
-    def __init__(self, model: Any, name: str) -> None:
+    def __init__(self, model: Any, name: str, overlap_tokens: int = OVERLAP_TOKENS) -> None:
         self.model, self.name = model, name
         self.weights = [block_weights(block) for block in model.transformer_blocks]
         self.cache = ModulationCache(CACHE_BYTES)
+        self.overlap_tokens = overlap_tokens
+        self.side: torch.cuda.Stream | None = None
 
     def modulate(self, space: Workspace, sigmas: tuple[float, ...], adapter: str = "") -> None:
         """Bring the modulations of a step, one sigma a sample, into the workspace."""
@@ -125,6 +129,24 @@ class FusedDit:
             return compute_modulations(self.model, torch.tensor(sigmas, device=weight.device))
 
         space.modulation.copy_(self.cache.get(key, make))
+
+    def both(self, rows: Rows, image: Callable[[], object], text: Callable[[], object]) -> None:
+        """Run both streams' work: beside each other inside a graph of few tokens, else one after the other.
+
+        The text's GEMMs are bound by memory, the image's by arithmetic. Outside a graph a fork costs host time.
+        """
+        few = rows.samples * rows.image_tokens <= self.overlap_tokens
+        if not (few and self.model.img_in.weight.is_cuda and torch.cuda.is_current_stream_capturing()):
+            text()
+            image()
+            return
+        self.side = self.side or torch.cuda.Stream()
+        main = torch.cuda.current_stream()
+        self.side.wait_stream(main)
+        image()
+        with torch.cuda.stream(self.side):
+            text()
+        main.wait_stream(self.side)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def forward(self, space: Workspace, latents: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
@@ -162,8 +184,7 @@ class FusedDit:
             for sample in range(samples):
                 project_into(normed[stream][sample], *linear, part[sample])
 
-        project(0, weights.text.qkv)
-        project(1, weights.image.qkv)
+        self.both(rows, lambda: project(1, weights.image.qkv), lambda: project(0, weights.text.qkv))
         joint_qk_norm_rope_(space.qkv, weights.norms, space.table, text_tokens, EPS)
         joined = attend(*space.qkv.unbind(2))
         branch = self.by_sample(space.branch, rows)
@@ -173,8 +194,7 @@ class FusedDit:
             for sample in range(samples):
                 project_into(part[sample], *linear, branch[stream][sample])
 
-        leave(0, weights.text.out)
-        leave(1, weights.image.out)
+        self.both(rows, lambda: leave(1, weights.image.out), lambda: leave(0, weights.text.out))
 
     @staticmethod
     def by_sample(buffer: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
@@ -190,8 +210,8 @@ class FusedDit:
             torch.addmm(stream.down[1], active, stream.down[0].t(), out=space.branch[rows])
 
         split = space.rows.text
-        run(weights.text, slice(0, split))
-        run(weights.image, slice(split, None))
+        image = lambda: run(weights.image, slice(split, None))  # noqa: E731
+        self.both(space.rows, image, lambda: run(weights.text, slice(0, split)))
 
     def residual_norm(
         self, space: Workspace, gate: torch.Tensor, modulation: tuple[torch.Tensor, torch.Tensor]

@@ -25,10 +25,10 @@ from prgate_kernels.crossover import DEFAULT_MIN_TOKENS, fuses, resolve_min_toke
 
 DIFFUSERS, EAGER, UPSTREAM, HOISTED = "diffusers", "eager", "upstream", "upstream_hoisted"
 GATED, QK_OP, COMPILED, COMPILED_GRAPH = "gated", "qk_op", "compiled", "compiled_graph"
-FUSED, FUSED_GRAPH = "fused", "fused_graph"
+FUSED, FUSED_GRAPH, ONE_STREAM = "fused", "fused_graph", "fused_graph_one_stream"
 ALL_PATHS = (
     DIFFUSERS, EAGER, UPSTREAM, HOISTED, GATED, QK_OP, COMPILED, COMPILED_GRAPH,
-    FUSED, FUSED_GRAPH,
+    FUSED, ONE_STREAM, FUSED_GRAPH,
 )  # fmt: skip
 CPU_PATHS = (DIFFUSERS, EAGER, GATED, QK_OP, FUSED)
 MAX_SHAPES = 16
@@ -52,7 +52,8 @@ class Paths:
         self.spaces: dict[tuple[str, Shape], Workspace] = {}
         name = f"{config.digest()}:{seed}"
         dit = FusedDit(model, name)
-        self.fused = {FUSED: dit, FUSED_GRAPH: dit}
+        one_stream = FusedDit(model, name, overlap_tokens=0)
+        self.fused = {FUSED: dit, ONE_STREAM: one_stream, FUSED_GRAPH: dit}
         operator = peer.load() if self.cuda else None
         self.processors: dict[str, Any] = {
             DIFFUSERS: QwenDoubleStreamAttnProcessor2_0(),

@@ -33,6 +33,17 @@ def find_source() -> Path | None:
     return path if path.is_file() else None
 
 
+def find_version() -> str | None:
+    """Return the peer's version as installed, or as its wheel's name says; None where it is not known."""
+    name = Path(os.environ.get(VARIABLE, "").strip()).name
+    if name.endswith(".whl"):
+        return name.split("-")[1]
+    try:
+        return distribution("vllm-omni").version
+    except PackageNotFoundError:
+        return None
+
+
 def load() -> Callable[..., Any] | None:
     """Return the operator, or None where the peer is not installed or Triton is missing."""
     source = find_source()
