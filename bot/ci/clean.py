@@ -6,6 +6,8 @@ Every pattern is bounded: a hostile line costs time linear in its length.
 import re
 
 LINE_LIMIT = 4_000
+FIRST_LINES = 50_000
+LAST_LINES = 150_000
 ESCAPES = re.compile(
     r"\x1b_[^\x07\x1b]{0,80}\x07"  # Buildkite's time marks
     r"|\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)"  # operating system commands: titles, links
@@ -58,8 +60,11 @@ def strip_stamps(line: str) -> str:
 
 
 def clean_lines(text: str) -> list[str]:
-    """Return the plain lines of a raw log."""
-    return [clean_line(line) for line in text.split("\n")]
+    """Return the plain lines of a raw log; of a log of very many short lines the first and the last ones."""
+    lines = text.split("\n")
+    if len(lines) > FIRST_LINES + LAST_LINES:
+        lines = lines[:FIRST_LINES] + lines[-LAST_LINES:]
+    return [clean_line(line) for line in lines]
 
 
 def strip_process(line: str) -> str:

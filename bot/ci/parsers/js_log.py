@@ -25,6 +25,7 @@ MOCHA_END = re.compile(r"^\s{0,8}(\d{1,7}) failing$")
 MOCHA_TEST = re.compile(r"^\s{1,6}\d{1,5}\) (.{1,400})$")
 CLOSING = re.compile(r"^\s{0,10}(?:Test (?:Suites|Files)|Tests|Snapshots|Time|Start at|Duration)[: ]")
 BLOCK_LIMIT = 200
+SHARED_HEADS = 50
 
 
 def parse(lines: Sequence[str]) -> Found:
@@ -68,7 +69,7 @@ def read_blocks(lines: Sequence[str]) -> list[Failure]:
 
 def shared_end(heads: Sequence[tuple[int, str, str | None]], index: int, lines: Sequence[str]) -> int:
     """Return where a block ends; vitest lists several tests above one error, and they share it."""
-    following = [head[0] for head in heads[index + 1 :]] + [len(lines)]
+    following = [head[0] for head in heads[index + 1 : index + SHARED_HEADS]] or [len(lines)]
     position = heads[index][0]
     end = following[0]
     for candidate in following:

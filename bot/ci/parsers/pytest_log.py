@@ -21,6 +21,7 @@ PROGRESS = re.compile(r"^(\S.*?) (PASSED|FAILED|ERROR|RERUN)(?: +\[ {0,2}\d{1,3}
 SUMMARY = re.compile(r"^(FAILED|ERROR|SUBFAIL(?:ED)?)(?:[\[(].{0,300}?[\])])? (\S.*)$")
 CRASHED = re.compile(r"worker '(gw\d{1,4})' crashed while running '([^'\n]{1,600})'")
 NODE = re.compile(r"^[^\s:][^\n:]{0,400}\.\w{1,6}(?:::|$)")
+NAMES_LIMIT = 4_000
 CRASH_MESSAGE = "the worker process crashed while running this test"
 CARES = ("FAILED", "ERROR", "PASSED", "crashed while running")
 
@@ -83,7 +84,8 @@ def read_sessions(lines: Sequence[str]) -> list[Session]:
             listing = part if part in ("FAILURES", "ERRORS") else "" if part == "progress" else listing
         elif listing and part in ("FAILURES", "ERRORS", "summary") and is_head(line):
             section, position = read_section(lines, position, listing == "ERRORS")
-            sessions[-1].sections.append(section)
+            if len(sessions[-1].sections) < NAMES_LIMIT:
+                sessions[-1].sections.append(section)
             part = listing
             continue
         elif part == "summary":
@@ -125,6 +127,8 @@ def read_counts(line: str, session: Session) -> None:
 
 def read_summary_line(line: str, session: Session) -> None:
     """Read one line of the short summary."""
+    if len(session.summary) >= NAMES_LIMIT:
+        return
     found = SUMMARY.match(line) if line.startswith(("FAILED", "ERROR", "SUBFAIL")) else None
     if found:
         name, message = split_summary(found.group(2))

@@ -44,7 +44,8 @@ def read_block(lines: Sequence[str], position: int) -> Failure:
     where = (found.group(3) if found else None) or ""
     end = position + 1
     while end < len(lines) and end - position < BLOCK_LIMIT and not lines[end].startswith("====="):
-        if lines[end].startswith("Ran ") and RAN.match(lines[end]):
+        head = lines[end].startswith(("FAIL: ", "ERROR: ")) and ruled(lines, end)
+        if head or (lines[end].startswith("Ran ") and RAN.match(lines[end])):
             break
         end += 1
     traces = tracebacks.find_traces(lines[position:end])

@@ -78,7 +78,7 @@ TWINS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             base_runs=[
                 base(red(error=("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 9.80 GiB")))
             ],
-        ),  # noqa: E501
+        ),
     ),
     "a job that is red on the base": (
         world(red(), base_runs=[base(red())]),
