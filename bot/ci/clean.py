@@ -26,7 +26,8 @@ PROCESS = re.compile(r"^\([A-Za-z][\w.:-]{0,60}(?: [\w.=:-]{1,40}){0,4} pid=\d{1
 BARE_PROCESS = re.compile(r"^\(pid=\d{1,9}[^)\n]{0,40}\) ?")
 RANK = re.compile(r"^\[rank\d{1,5}\]: ?")
 LEVEL = re.compile(
-    r"^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? \[[^\]\n]{1,100}\] ?"
+    r"^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL"
+    r"|FATAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? \[[^\]\n]{1,100}\] ?"
 )
 
 

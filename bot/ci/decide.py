@@ -109,7 +109,7 @@ def fails_on_main(weighed: Weighed) -> Decision | None:
 
 
 def guilt_with_green_base(weighed: Weighed) -> Decision | None:
-    """Something points at the change, and the base passed: it is the change's, unless there is reason to doubt."""
+    """Something points at the change, and the base passed: it is the change's, unless there is doubt."""
     if not weighed.accusing:
         return None
     strong = weighed.accusing[0].strength == "strong"
@@ -142,12 +142,15 @@ def environment_forbids_excuses(weighed: Weighed) -> Decision | None:
 
 
 def varies_on_base(weighed: Weighed) -> Decision | None:
-    """The base fails the same test in the same way with another text each time, and an open issue tracks it."""
+    """The base fails the same test with another text each time, and an open issue tracks it."""
     tracked = weighed.known_test
     if weighed.on_base.state != "shape" or tracked is None or tracked.strength != "medium" or weighed.is_perf:
         return None
     base = weighed.on_base.base
-    says = f"`{weighed.case.failure.test}` fails on the merge base too, with another text: it differs from run to run."
+    says = (
+        f"`{weighed.case.failure.test}` fails on the merge base too, with another text: it differs "
+        "from run to run."
+    )
     sha = base.run.sha if base else None
     job = weighed.on_base.merge_base.job if weighed.on_base.merge_base else None
     return unrelated(
@@ -156,7 +159,7 @@ def varies_on_base(weighed: Weighed) -> Decision | None:
 
 
 def passed_on_same_commit(weighed: Weighed) -> Decision | None:
-    """The same commit passed: chance. A build or lint needs a second witness, a performance gate its own judge."""
+    """The same commit passed: chance. A build needs a second witness, a performance gate another judge."""
     if weighed.passed_again is None or weighed.is_perf:
         return None
     witness = weighed.known or weighed.known_test or weighed.on_another_pull or weighed.seen_on_main
@@ -218,7 +221,7 @@ def repeats_with_green_base(weighed: Weighed) -> Decision | None:
 
 
 def compile_error_with_green_base(weighed: Weighed) -> Decision | None:
-    """The base built, this does not, and the error lies in a file of the repository: chance does not do that."""
+    """The base built, this does not, and the error lies in a file of the repository: that is no chance."""
     failure = weighed.case.failure
     green = weighed.passed_on_base
     if failure.category not in ("compile", "lint") or not failure.file or failure.file.startswith("/"):

@@ -62,7 +62,7 @@ def adopted(
 def may_spread(decision: Decision, to: Weighed) -> bool:
     """Say whether an excuse holds for a sibling too.
 
-    A tracked issue does; the base does where the sibling's own job did not pass there; one lucky retry does not.
+    A tracked issue does; the base does where the sibling's own job did not pass there; one retry does not.
     """
     if decision.ruling != "unrelated":
         return False

@@ -86,8 +86,10 @@ ENVIRONMENT = re.compile(
     r"|azure-pipelines|\.azure|tools/ci/|scripts/ci/|third_party/|vendor/)",
 )
 ENVIRONMENT_TITLE = re.compile(
-    r"\b(?:bump|upgrade|downgrade|pin|unpin|update the pin|deps?|dependenc(?:y|ies)|lock ?file|docker(?:file)?s?"
-    r"|base image|toolchain|workflow|\[ci\]|ci[:/]|ci config\w*|build system|cmake|firmware|driver)\b|\[ci(?:/\w+)?\]|\[build\]|\[deps\]",
+    r"\b(?:bump|upgrade|downgrade|pin|unpin|update the pin|deps?|dependenc(?:y|ies)|lock ?file"
+    r"|docker(?:file)?s?"
+    r"|base image|toolchain|workflow|\[ci\]|ci[:/]|ci config\w*|build system|cmake|firmware|driver)\b"
+    r"|\[ci(?:/\w+)?\]|\[build\]|\[deps\]",
     re.I,
 )
 

@@ -13,9 +13,12 @@ MEMORY = re.compile(
     re.I,
 )
 DEVICE = re.compile(
-    r"illegal memory access|memory access fault|hsa_status|\bxid\b|uncorrectable ecc|device-side assert|gpu hang"
-    r"|unspecified launch failure|\bhip error|hiperror\w{1,40}|cudaerror\w{1,40}|cuda error|nccl\w{0,20} error|cublas_status|cudnn_status"
-    r"|ethernet core|aicore|acl(?:rt)? ?error|no cuda.capable device|device (?:lost|unavailable|hang)|fabric manager",
+    r"illegal memory access|memory access fault|hsa_status|\bxid\b|uncorrectable ecc|device-side assert"
+    r"|gpu hang"
+    r"|unspecified launch failure|\bhip error|hiperror\w{1,40}|cudaerror\w{1,40}|cuda error"
+    r"|nccl\w{0,20} error|cublas_status|cudnn_status"
+    r"|ethernet core|aicore|acl(?:rt)? ?error|no cuda.capable device|device (?:lost|unavailable|hang)"
+    r"|fabric manager",
     re.I,
 )
 NETWORK = re.compile(
@@ -27,8 +30,10 @@ NETWORK = re.compile(
 )
 TIMEOUT = re.compile(r"timed? ?-?out|timeout|deadline exceeded|did not finish within|hung for|watchdog", re.I)
 DEPENDENCY = re.compile(
-    r"no module named|cannot import name|modulenotfounderror|no matching distribution|could not find a version"
-    r"|importlib\.metadata|packagenotfounderror|undefined symbol|cannot open shared object|distributionnotfound"
+    r"no module named|cannot import name|modulenotfounderror|no matching distribution"
+    r"|could not find a version"
+    r"|importlib\.metadata|packagenotfounderror|undefined symbol|cannot open shared object"
+    r"|distributionnotfound"
     r"|versionconflict|cannot find module|err_module_not_found|eresolve|unsupported engine|glibc(?:xx)?_",
     re.I,
 )

@@ -7,7 +7,7 @@ old, or without a date.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from bot.ci.failures import Failure, Reading
@@ -17,6 +17,7 @@ from bot.ci.rules.text import is_reland
 from bot.ci.snapshot import BaseRun, Job, OtherPull, Snapshot, SnapshotFile
 
 WINDOW = timedelta(days=7)
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,7 @@ class Scene:
     def mains(self) -> tuple[Base, ...]:
         """Return the other runs of the base branch, oldest first."""
         plain = [base for base in self.bases if not base.is_merge_base and base.run.committed_at]
-        return tuple(
-            sorted(plain, key=lambda base: (base.run.committed_at or datetime.min, base.run.sha or ""))
-        )
+        return tuple(sorted(plain, key=lambda base: (base.run.committed_at or LONG_AGO, base.run.sha or "")))
 
     @cached_property
     def files(self) -> tuple[SnapshotFile, ...]:
@@ -142,7 +141,7 @@ class Scene:
 
     @property
     def changes_environment(self) -> bool:
-        """Say whether the pull request changes its environment, by its files, or by its title where files are unknown."""
+        """Say whether the pull request changes its environment, by its files, else by its title."""
         if self.environment_files:
             return True
         return not self.files_known and bool(ENVIRONMENT_TITLE.search(self.snapshot.pr.title[:400]))
@@ -193,7 +192,7 @@ def base_counts(run: BaseRun, snapshot: Snapshot) -> bool:
 
 
 def other_counts(other: OtherPull, snapshot: Snapshot) -> bool:
-    """Say whether another pull request may be evidence: another author, not stacked, before the head, in the window."""
+    """Say whether another pull request may be evidence: another author, not stacked, in the window."""
     pr = snapshot.pr
     if other.stacked_on_this is not False or not other.author or not pr.author or other.author == pr.author:
         return False

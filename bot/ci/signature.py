@@ -53,7 +53,8 @@ BARE_ASSERTION = re.compile(
     r"^(?:assert )?(?:N|true|false|none|null|nan|\[\]|\{\}|'')"
     r"(?: (?:==|!=|<=|>=|<|>|is|is not|in|not in) (?:N|true|false|none|null|nan|\[\]|\{\}|''))?$"
     r"|^scalars are not equal!?$|^tensor-likes are not (?:close|equal)!?$"
-    r"|^expected (?:true|false|N|undefined|null) to (?:be|equal|deeply equal|strictly equal) (?:true|false|N|undefined|null)$"
+    r"|^expected (?:true|false|N|undefined|null) to (?:be|equal|deeply equal|strictly equal) (?:true"
+    r"|false|N|undefined|null)$"
     r"|^expect\(received\)\.\w{1,40}\(expected\).{0,60}$|^assertion failed!?$"
     r"|^assertion `?left (?:==|!=) right`? failed$",
     re.IGNORECASE,

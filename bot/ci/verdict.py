@@ -108,7 +108,7 @@ class Verdict(Frozen):
 
 
 class Override(Frozen):
-    """A person's word about one job (or one test in it), which replaces the verdict and is shown as theirs."""
+    """A person's word about one job (or one test in it): it replaces the verdict and is shown as theirs."""
 
     job: str
     verdict: Literal["regression", "unrelated"]
@@ -164,7 +164,7 @@ def ordered(cases: Iterable[Case]) -> list[Case]:
 
 
 def is_cascade(case: Case, cases: Sequence[Case]) -> bool:
-    """Say whether a job only reports that others failed: its log compares their results, and some did fail."""
+    """Say whether a job only reports that others failed: its log compares their results, and some failed."""
     if case.failure.category != "job" or case.reading.ran or not case.job.log:
         return False
     others = any(other.job is not case.job and other.failure.signature for other in cases)
@@ -172,12 +172,15 @@ def is_cascade(case: Case, cases: Sequence[Case]) -> bool:
 
 
 def with_cap(decisions: Sequence[Decision]) -> list[Decision]:
-    """Take back all excuses that the base does not prove where there are more than WAIVER_CAP causes of them."""
+    """Take back all excuses that the base does not prove where they have more than WAIVER_CAP causes."""
     excused = [one for one in decisions if one.ruling == "unrelated" and not is_proven_by_base(one)]
     causes = {(one.rule, one.evidence[0].says) for one in excused}
     if len(causes) <= WAIVER_CAP:
         return list(decisions)
-    says = f"{len(causes)} failures at once would be excused without proof on the base; that is too many to trust."
+    says = (
+        f"{len(causes)} failures at once would be excused without proof on the base; that is too "
+        "many to trust."
+    )
     capped = Evidence("too_many_excuses", "strong", says)
     return [
         Decision("unknown", None, (capped, *one.evidence))
@@ -242,7 +245,7 @@ def gate_view(case: Case, failures: Sequence[FailureVerdict]) -> FailureVerdict:
 
 
 def overridden(one: FailureVerdict, overrides: Sequence[Override]) -> FailureVerdict:
-    """Return a failure with a person's word in place of the verdict, where there is one; the last word counts."""
+    """Return a failure with a person's word in place of the verdict; the last word counts."""
     fitting = [word for word in overrides if word.job == one.job and word.test in (None, one.test)]
     if not fitting:
         return one
@@ -285,8 +288,14 @@ def clears_status(failures: Sequence[FailureVerdict], blocking: Sequence[str]) -
     if kinds <= {"flaky", "infra"}:
         return "The required status turns green when the named jobs are run again on this head."
     if "broken_trunk" in kinds:
-        return "The required status stays red until the base branch is fixed and this branch has the fix: then rebase."
-    return "The required status stays red until the tracked issue is solved, or a maintainer merges on their own word."
+        return (
+            "The required status stays red until the base branch is fixed and this branch has the "
+            "fix: then rebase."
+        )
+    return (
+        "The required status stays red until the tracked issue is solved, or a maintainer merges on "
+        "their own word."
+    )
 
 
 def notes_on(scene: Scene, overall: Overall) -> tuple[str, ...]:

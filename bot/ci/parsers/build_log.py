@@ -18,7 +18,8 @@ PIP = re.compile(
     r"|ResolutionImpossible.{0,200}|Failed building wheel for .{1,200}|Could not build wheels for .{1,200})$"
 )
 UV = re.compile(
-    r"^\s{0,6}(?:×|x) (No solution found when resolving .{1,200}|Failed to (?:build|download|fetch) .{1,200})$"
+    r"^\s{0,6}(?:×|x) (No solution found when resolving .{1,200}|Failed to (?:build|download"
+    r"|fetch) .{1,200})$"
 )
 NPM = re.compile(r"^(?:npm ERR! |npm error )code (E\w{2,40})$")
 PNPM = re.compile(r"^\s{0,4}(ERR_PNPM_\w{2,60})\s{1,6}(.{1,300})$")

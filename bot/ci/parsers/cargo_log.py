@@ -11,11 +11,13 @@ RUNNING = re.compile(
 RESULT = re.compile(r"^test (\S.{0,400}?) \.\.\. (ok|FAILED|ignored.{0,200})$")
 STDOUT = re.compile(r"^---- (.{1,400}) (?:stdout|stderr) ----$")
 PANIC = re.compile(
-    r"^thread '(.{1,300})'(?: \(\d{1,12}\))? panicked at (?:'(.{0,400})', )?([^\s:']{1,300}):(\d{1,7}):\d{1,6}:?$"
+    r"^thread '(.{1,300})'(?: \(\d{1,12}\))? panicked at (?:'(.{0,400})', )?"
+    r"([^\s:']{1,300}):(\d{1,7}):\d{1,6}:?$"
 )
 END = re.compile(r"^test result: (?:ok|FAILED)\. \d{1,8} passed; (\d{1,8}) failed;")
 NEXTEST = re.compile(
-    r"^\s{0,8}(PASS|FAIL|TIMEOUT|SIGABRT|SIGSEGV|ABORT|LEAK)(?: \[ {0,8}[>\d.]{1,12}s\])?(?: \(.{1,30}\))? (\S{1,200}) (\S.{0,300})$"
+    r"^\s{0,8}(PASS|FAIL|TIMEOUT|SIGABRT|SIGSEGV|ABORT"
+    r"|LEAK)(?: \[ {0,8}[>\d.]{1,12}s\])?(?: \(.{1,30}\))? (\S{1,200}) (\S.{0,300})$"
 )
 NEXTEST_END = re.compile(r"^\s{0,8}Summary \[.{1,30}\] .{0,120}? (\d{1,8}) failed")
 NEXTEST_HEAD = re.compile(

@@ -72,7 +72,7 @@ def read_line(lines: Sequence[str], position: int, package: Package) -> None:
 
 
 def place_of(lines: Sequence[str], position: int, spoke: int | None) -> Place:
-    """Return what a failing test printed: after its head, after it last began to speak, or before its head."""
+    """Return what a failing test printed: after its head, after it began to speak, or before its head."""
     blocks = [range(position + 1, min(len(lines), position + NEAR_LINES))]
     if spoke is not None:
         blocks.append(range(spoke + 1, min(len(lines), spoke + OUTPUT_LINES)))

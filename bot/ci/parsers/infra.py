@@ -13,53 +13,49 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("agent lost", ("agent", "runner"), re.compile(
         r"\bagent (?:was )?lost\b|agent lost connection|the self-hosted runner.{0,80}lost communication"
         r"|the hosted runner.{0,80}lost communication|runner has received a shutdown signal"
-        r"|the runner has been shut ?down|the agent (?:was|has been) stopped|agent refused", re.I)),
+        r"|the runner has been shut ?down|the agent (?:was|has been) stopped|agent refused", re.M | re.I)),
     ("checkout failed", ("fatal:", "git", "checkout"), re.compile(
         r"^fatal: (?:unable to access|could not read from remote|unable to look up|the remote end hung up"
         r"|early EOF|fetch-pack|reference is not a tree|couldn't find remote ref)"
-        r"|git checkout failed|getting new credentials failed|error: RPC failed", re.I)),
+        r"|git checkout failed|getting new credentials failed|error: RPC failed", re.M | re.I)),
     ("image pull failed", ("pull", "manifest", "toomanyrequests", "registry"), re.compile(
         r"toomanyrequests|manifest unknown|error pulling image|failed to pull image|pull access denied"
         r"|docker: error response from daemon: (?:get|head) |error response from daemon: .{0,80}registry"
-        r"|i/o timeout.{0,80}registry|tls handshake timeout", re.I)),
+        r"|i/o timeout.{0,80}registry|tls handshake timeout", re.M | re.I)),
     ("container runtime failed", ("nvidia", "container", "oci"), re.compile(
         r"nvidia-container-cli: |failed to create shim task|oci runtime create failed"
-        r"|could not select device driver", re.I)),
+        r"|could not select device driver", re.M | re.I)),
     ("device not usable", ("driver", "device", "nvml", "gpu", "npu"), re.compile(
         r"cuda driver initialization failed|failed to initialize nvml|nvidia-smi has failed"
         r"|unable to determine the device handle|no cuda gpus are available|rsmi_status_init_error"
-        r"|drv(?:GetDevNum|Init) failed|dcmi module initialize failed", re.I)),
-    ("disk full", ("space",), re.compile(r"no space left on device|disk quota exceeded", re.I)),
-    ("network unreachable", ("resolve", "name resolution", "unreachable", "dial tcp", "reset by peer"), re.compile(
+        r"|drv(?:GetDevNum|Init) failed|dcmi module initialize failed", re.M | re.I)),
+    ("disk full", ("space",), re.compile(r"no space left on device|disk quota exceeded", re.M | re.I)),
+    ("network unreachable", ("resol", "unreachable", "dial tcp", "route to host"), re.compile(
         r"could not resolve host|temporary failure in name resolution|network is unreachable"
-        r"|dial tcp: lookup \S{1,200}: |no route to host", re.I)),
+        r"|dial tcp: lookup \S{1,200}: |no route to host", re.M | re.I)),
     ("rate limited", ("429", "rate limit", "data limit"), re.compile(
         r"\b429 too many requests|api rate limit exceeded|data limit exceeded|http error 429"
-        r"|429 client error", re.I)),
+        r"|429 client error", re.M | re.I)),
     ("service failed", ("502", "503", "504"), re.compile(
         r"\b(?:502 bad gateway|503 service unavailable|504 gateway time-?out)\b"
-        r"|response code (?:502|503|504)|\b(?:502|503|504) server error", re.I)),
-    ("hook failed", ("hook",), re.compile(r"(?:agent|global|local|plugin|\w{1,30}) \w{1,30} hook exited with status", re.I)),
+        r"|response code (?:502|503|504)|\b(?:502|503|504) server error", re.M | re.I)),
+    ("hook failed", ("hook",), re.compile(r"\w{1,30} \w{1,30} hook exited with status", re.M | re.I)),
 )  # fmt: skip
-STARTED = ("~~~ Running commands", "~~~ Running script", "~~~ :", "##[group]Run ", "--- ", "+++ ", "$ ")
-MARKS_LIMIT = 20
 
 
 def parse(lines: Sequence[str]) -> tuple[InfraMark, ...]:
-    """Return the lines of the closed list, one of each name, in order."""
-    found: dict[str, InfraMark] = {}
-    for line in lines:
-        if len(found) >= MARKS_LIMIT:
-            break
-        lower = line[:1_000].lower()
-        for name, words, pattern in PATTERNS:
-            if name not in found and any(word in lower for word in words) and pattern.search(lower):
-                found[name] = InfraMark(name, cut(line, 300))
-    return tuple(found.values())
+    """Return the first line of each name of the closed list, in the list's order."""
+    text = "\n".join(line[:1_000] for line in lines).lower()
+    found = []
+    for name, words, pattern in PATTERNS:
+        match = pattern.search(text) if any(word in text for word in words) else None
+        if match:
+            found.append(InfraMark(name, cut(lines[text.count("\n", 0, match.start())], 300)))
+    return tuple(found)
 
 
 def commands_began(lines: Sequence[str]) -> bool:
-    """Say whether the job came as far as its own commands (Buildkite: `Running commands`; Actions: a Run group)."""
+    """Say whether the job came as far as its own commands (Buildkite: `Running commands`; Actions: a Run)."""
     seen_checkout = False
     for line in lines:
         if line.startswith(("~~~ Running commands", "~~~ Running script")):

@@ -7,20 +7,23 @@ from bot.ci.failures import Category, Failure, Found, cut, merge_paths
 
 EXT = r"\.(?:[cm]?[jt]sx?|vue|svelte|snap)"
 FAIL_LINE = re.compile(
-    rf"^\s{{0,4}}FAIL\s{{1,6}}(?:\|?\S{{1,80}}\|? )?(\S{{1,300}}{EXT})(?: > (.{{1,600}}))?(?: \[ \S{{1,300}} \])?(?: \(\d.]{{1,12}} ?m?s\))?$"
+    rf"^\s{{0,4}}FAIL\s{{1,6}}(?:\|?\S{{1,80}}\|? )?(\S{{1,300}}{EXT})(?: > (.{{1,600}}))?"
+    r"(?: \[ \S{1,300} \])?(?: \([\d.]{1,12} ?m?s\))?$"
 )
 JEST_TEST = re.compile(r"^\s{0,6}● (.{1,600})$")
 RAISED = re.compile(
-    r"^\s{0,8}(?:Caused by: )?((?:[A-Za-z_$][\w$.]{0,80})?(?:Error|Exception|Rejection))(?: \[.{1,60}\])?: ?(.*)$"
+    r"^\s{0,8}(?:Caused by: )?((?:[A-Za-z_$][\w$.]{0,80})?(?:Error|Exception"
+    r"|Rejection))(?: \[.{1,60}\])?: ?(.*)$"
 )
 FRAME = re.compile(
-    rf"(?:\(|^\s{{1,12}}at |❯ (?:\S{{1,200}} )?)(?:file://)?((?:[A-Za-z]:)?[^\s():]{{1,300}}{EXT}):(\d{{1,7}}):\d{{1,6}}\)?$"
+    r"(?:\(|^\s{1,12}at |❯ (?:\S{1,200} )?)(?:file://)?"
+    rf"((?:[A-Za-z]:)?[^\s():]{{1,300}}{EXT}):(\d{{1,7}}):\d{{1,6}}\)?$"
 )
 COUNT = re.compile(r"^\s{0,10}Tests:?\s{1,6}(?:.{0,60}?)?(\d{1,7}) failed")
 RAN = re.compile(
-    r"^\s{0,10}(?:Tests:?\s{1,6}(?:\d{1,7} (?:failed|passed|skipped|todo).{0,120})|Test (?:Suites|Files):?\s.{1,120})$"
+    r"^\s{0,10}(?:Tests:?\s{1,6}(?:\d{1,7} (?:failed|passed|skipped|todo).{0,120})|Test (?:Suites"
+    r"|Files):?\s.{1,120})$"
 )
-SUITES = re.compile(r"^\s{0,10}Test (?:Suites|Files):?\s{1,6}(\d{1,7}) failed")
 MOCHA_END = re.compile(r"^\s{0,8}(\d{1,7}) failing$")
 MOCHA_TEST = re.compile(r"^\s{1,6}\d{1,5}\) (.{1,400})$")
 CLOSING = re.compile(r"^\s{0,10}(?:Test (?:Suites|Files)|Tests|Snapshots|Time|Start at|Duration)[: ]")

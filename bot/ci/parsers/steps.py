@@ -11,11 +11,13 @@ TIMED_OUT = re.compile(
     r"the job running on runner .{0,200} has exceeded the maximum execution time of \d"
     r"|##\[error\]the (?:job|action|operation).{0,120} (?:timed out|exceeded the maximum)"
     r"|has timed out after \d|# timed out after \d|command timed out after \d|step timed out"
-    r"|timeout: sending signal|^timeout: the monitored command|job exceeded the timeout|exceeded timeout of \d",
+    r"|timeout: sending signal|^timeout: the monitored command|job exceeded the timeout"
+    r"|exceeded timeout of \d",
     re.IGNORECASE,
 )
 GATE = re.compile(
-    r"\"?\b(?:failure|cancelled|skipped)\"? *(?:!=|==|=) *\"?success|test \"?(?:failure|cancelled|skipped)\"? = "
+    r"\"?\b(?:failure|cancelled|skipped)\"? *(?:!=|==|=) *\"?success|test \"?(?:failure|cancelled"
+    r"|skipped)\"? = "
     r"|needs\.[\w.*-]{1,80}\.result|one or more (?:required )?(?:jobs|checks) (?:failed|did not)"
     r"|contains\(needs\.\*\.result",
     re.IGNORECASE,

@@ -75,8 +75,9 @@ def same_signature_on_main(case: Case, scene: Scene, on_base: OnBase) -> Evidenc
     if on_base.state == "passed" and not all(is_after_merge_base(base, on_base) for base, _ in on_base.reds):
         return None
     sha = newest[0].run.sha
+    branch = newest[0].run.branch or "the base branch"
     says = (
-        f"The same failure is on {count(len(on_base.reds), 'run')} of {newest[0].run.branch or 'the base branch'} "
+        f"The same failure is on {count(len(on_base.reds), 'run')} of {branch} "
         f"before this head, last {short(sha)}{day(newest[0].run.committed_at)}{last_green(on_base)}."
     )
     return Evidence("same_signature_on_main", "strong", says, url_of(newest[1].job), sha)
@@ -96,7 +97,7 @@ def last_green(on_base: OnBase) -> str:
 
 
 def flickers_on_main(case: Case, scene: Scene, on_base: OnBase) -> Evidence | None:
-    """The base branch turned red with this failure and green again, more than once and without this change."""
+    """The base branch turned red with this failure and green again, more than once, without this change."""
     told = [seen.state for _, seen in on_base.mains if seen.state in ("same", "passed")]
     episodes = sum(1 for before, after in pairwise(told) if before == "same" and after == "passed")
     if episodes < EPISODES_NEEDED or scene.is_reland:

@@ -41,7 +41,7 @@ def same_failure(case: Case, other: Other) -> Job | None:
 
 
 def shares_change(other: Other, scene: Scene) -> bool:
-    """Say whether another pull request changes a file that this one changes: then it may be the same change."""
+    """Say whether another pull request changes a file that this one changes: it may be the same change."""
     if other.pull.changed_files is None:
         return False
     paths = {file.path for file in scene.files}
@@ -63,7 +63,10 @@ def same_signature_on_other_pulls(case: Case, scene: Scene) -> Evidence | None:
     if len(authors) < PULLS_NEEDED:
         return None
     numbers = ", ".join(f"#{other.pull.number}" for other, _ in found[:5])
-    says = f"The same failure is on {count(len(found), 'pull request')} by other people before this head: {numbers}."
+    says = (
+        f"The same failure is on {count(len(found), 'pull request')} by other people before this "
+        f"head: {numbers}."
+    )
     return Evidence(
         "same_signature_on_other_pulls", "strong", says, url_of(found[0][1]), found[0][0].pull.head_sha
     )

@@ -165,7 +165,10 @@ def test_files_moved(case: Case, scene: Scene) -> Evidence | None:
         return None
     for file in scene.files:
         if file.status in ("renamed", "removed") and is_test_path(file.path):
-            says = f"This pull request {changed_how(file)} the test file `{file.path}`, so order and shards change."
+            says = (
+                f"This pull request {changed_how(file)} the test file `{file.path}`, so order and "
+                "shards change."
+            )
             return Evidence("test_files_moved", "weak", says)
     return None
 

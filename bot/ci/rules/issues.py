@@ -88,7 +88,11 @@ def mentioned(case: Case, issue: KnownIssue) -> Tracked | None:
     test = case.failure.test
     if test:
         name = test.rpartition("::")[2].partition("[")[0] if "::" in test else test.rpartition(" > ")[2]
-        if len(name) < 5 or not re.search(rf"(?<![\w]){re.escape(name[:200])}(?![\w])", text):
+        if (
+            len(name) < 5
+            or name[:200] not in text
+            or not re.search(rf"(?<![\w]){re.escape(name[:200])}(?![\w])", text)
+        ):
             return None
         return Tracked(issue, "signature" if says_signature(case, issue) else "test")
     if says_signature(case, issue) and names_job(case, text):
@@ -147,7 +151,10 @@ def known_test(case: Case, tracked: tuple[Tracked, ...]) -> Evidence | None:
     """An issue names this test, but not this error; it supports other evidence only."""
     for one in sorted(tracked, key=lambda one: one.issue.state != "open"):
         if one.match in ("test", "signature", "code"):
-            says = f"{one.issue.state.capitalize() or 'An'} issue #{one.issue.number} speaks of it: {quote(one.issue.title)}."
+            says = (
+                f"{one.issue.state.capitalize() or 'An'} issue #{one.issue.number} speaks of it: "
+                f"{quote(one.issue.title)}."
+            )
             return Evidence(
                 "known_test", "medium" if one.issue.state == "open" else "weak", says, one.issue.url
             )

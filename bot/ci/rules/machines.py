@@ -1,4 +1,4 @@
-"""Machines and services: a line of the closed list is a hint; it needs an innocent log and a second witness."""
+"""Machines and services: a line of the closed list is a hint; it needs a clean log and a witness."""
 
 from bot.ci.evidence import Evidence, quote
 from bot.ci.rules.base import url_of
@@ -22,7 +22,7 @@ def is_machines_fault(case: Case) -> bool:
 
 
 def usually_runs(case: Case, scene: Scene) -> bool:
-    """Say whether the job is known to run elsewhere, so that it is not this change that invented or broke it."""
+    """Say whether the job is known to run elsewhere, so that this change did not invent it."""
     runs = [*(base.jobs for base in scene.bases), *(other.jobs for other in scene.others)]
     if any(
         run.jobs[place].conclusion == "passed" for run in runs for place in run.by_name.get(case.job.name, [])

@@ -59,19 +59,24 @@ def repeats_on_another_host(case: Case, scene: Scene) -> Evidence | None:
     """The same failure came back on this commit on another machine, in a retry or on another platform."""
     hosts = {host for host in (case.job.agent,) if host}
     job_seen = None
-    runs = [*red_retries(case, scene), *cousins(case, scene)]
-    for job, reading in runs:
-        if any(
-            failure.key == case.failure.key and compare(case.failure, failure) == "same"
-            for failure in reading.failures
-        ):
-            if job.agent and job.agent not in hosts:
-                job_seen = job_seen or job
-                hosts.add(job.agent)
+    for job, reading in (*red_retries(case, scene), *cousins(case, scene)):
+        if job.agent and job.agent not in hosts and shows(case, reading):
+            job_seen = job_seen or job
+            hosts.add(job.agent)
     if job_seen is None or not case.job.agent:
         return None
-    says = f"The same failure came back on this commit on {count(len(hosts), 'host')}, last seen in `{job_seen.name}`."
+    says = (
+        f"The same failure came back on this commit on {count(len(hosts), 'host')}, last seen in "
+        f"`{job_seen.name}`."
+    )
     return Evidence("repeats_on_another_host", "medium", says, url_of(job_seen), scene.snapshot.pr.head_sha)
+
+
+def shows(case: Case, reading: Reading) -> bool:
+    """Say whether another run of this commit shows the same failure."""
+    return any(
+        other.key == case.failure.key and compare(case.failure, other) == "same" for other in reading.failures
+    )
 
 
 def cousins(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:

@@ -2,16 +2,18 @@
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 RELAND = re.compile(
     r"\bre-?land(?:s|ed|ing)?\b|\bre-?appl(?:y|ies|ied)\b|\bre-?submit(?:s|ted)?\b|\bre-?introduc(?:e|es|ed)\b"
-    r"|\brevert(?:s)? \"?revert|\brevert of (?:the )?revert|\bsecond attempt\b|\battempt (?:2|two)\b|\btry again\b"
-    r"|was reverted\b|after (?:the|its|a) revert",
+    r"|\brevert(?:s)? \"?revert|\brevert of (?:the )?revert|\bsecond attempt\b|\battempt (?:2|two)\b"
+    r"|\btry again\b|was reverted\b|after (?:the|its|a) revert",
     re.I,
 )
 CLAIM = re.compile(
-    r"\b(?:un-?related|not related|not caused by|pre-?existing|already (?:broken|failing|red)|flak(?:y|e|es|iness)"
-    r"|fails? on (?:main|master|trunk)|failing on (?:main|master|trunk)|known (?:failure|issue)|infra(?:structure)? (?:issue|failure))",
+    r"\b(?:un-?related|not related|not caused by|pre-?existing|already (?:broken|failing)|flak(?:y|es?|iness)"
+    r"|fails? on (?:main|master|trunk)|failing on (?:main|master|trunk)|known (?:failure|issue)"
+    r"|infra(?:structure)? (?:issue|failure))",
     re.I,
 )
 FIXES = re.compile(
@@ -73,7 +75,7 @@ def is_identifier(word: str) -> bool:
     if word.startswith("__") or word.lower().startswith("test_"):
         return False
     inner = word.strip("_")
-    return "_" in inner or any(a.islower() and b.isupper() for a, b in zip(inner, inner[1:], strict=False))
+    return "_" in inner or any(a.islower() and b.isupper() for a, b in pairwise(inner))
 
 
 def message_words(message: str) -> frozenset[str]:
@@ -81,10 +83,39 @@ def message_words(message: str) -> frozenset[str]:
     return frozenset(word for word in IDENTIFIER.findall(message[:2_000]) if is_identifier(word)) - COMMON
 
 
-COMMON = frozenset({
-    "AssertionError", "AttributeError", "ImportError", "KeyError", "ModuleNotFoundError", "NameError", "NoneType",
-    "RuntimeError", "SimpleNamespace", "TypeError", "ValueError", "IndexError", "OSError", "FileNotFoundError",
-    "TimeoutError", "ConnectionError", "NotImplementedError", "FakeTensor", "TensorVariable", "exit_code", "http_code",
-    "call_function", "site_packages", "dist_packages", "MagicMock", "ConnectionRefusedError", "IntegrityError",
-    "EngineCore", "FAILED_TO_START", "OutOfMemoryError", "CalledProcessError", "InductorError",
-})  # fmt: skip
+COMMON = frozenset(
+    [
+        "AssertionError",
+        "AttributeError",
+        "ImportError",
+        "KeyError",
+        "ModuleNotFoundError",
+        "NameError",
+        "NoneType",
+        "RuntimeError",
+        "SimpleNamespace",
+        "TypeError",
+        "ValueError",
+        "IndexError",
+        "OSError",
+        "FileNotFoundError",
+        "TimeoutError",
+        "ConnectionError",
+        "NotImplementedError",
+        "FakeTensor",
+        "TensorVariable",
+        "exit_code",
+        "http_code",
+        "call_function",
+        "site_packages",
+        "dist_packages",
+        "MagicMock",
+        "ConnectionRefusedError",
+        "IntegrityError",
+        "EngineCore",
+        "FAILED_TO_START",
+        "OutOfMemoryError",
+        "CalledProcessError",
+        "InductorError",
+    ]
+)
