@@ -42,16 +42,22 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("hook failed", ("hook",), re.compile(r"\w{1,30} \w{1,30} hook exited with status", re.M | re.I)),
 )  # fmt: skip
 
+BATCH_LINES = 4_000
+
 
 def parse(lines: Sequence[str]) -> tuple[InfraMark, ...]:
     """Return the first line of each name of the closed list, in the list's order."""
-    text = "\n".join(line[:1_000] for line in lines).lower()
-    found = []
-    for name, words, pattern in PATTERNS:
-        match = pattern.search(text) if any(word in text for word in words) else None
-        if match:
-            found.append(InfraMark(name, cut(lines[text.count("\n", 0, match.start())], 300)))
-    return tuple(found)
+    found: dict[str, InfraMark] = {}
+    for start in range(0, len(lines), BATCH_LINES):
+        batch = lines[start : start + BATCH_LINES]
+        text = "\n".join(line[:1_000] for line in batch).lower()
+        for name, words, pattern in PATTERNS:
+            if name in found or not any(word in text for word in words):
+                continue
+            match = pattern.search(text)
+            if match:
+                found[name] = InfraMark(name, cut(batch[text.count("\n", 0, match.start())], 300))
+    return tuple(found[name] for name, *_ in PATTERNS if name in found)
 
 
 def commands_began(lines: Sequence[str]) -> bool:
