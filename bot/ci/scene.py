@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from bot.ci.failures import Failure, Reading
+from bot.ci.imports import Reach
 from bot.ci.logs import read_job
 from bot.ci.names import ENVIRONMENT_TITLE, changes_environment, family
 from bot.ci.rules.text import is_reland
@@ -102,6 +103,7 @@ class Scene:
     bases: tuple[Base, ...] = ()
     others: tuple[Other, ...] = ()
     retries: Run = field(default_factory=lambda: Run((), {}))
+    reach: Reach | None = None
 
     @property
     def merge_base(self) -> Base | None:
@@ -152,7 +154,7 @@ class Scene:
         return is_reland(self.snapshot.pr.title, self.snapshot.pr.body)
 
 
-def build_scene(snapshot: Snapshot) -> Scene:
+def build_scene(snapshot: Snapshot, reach: Reach | None = None) -> Scene:
     """Read a snapshot's red jobs and leave out what can never be evidence."""
     pr = snapshot.pr
     return Scene(
@@ -163,6 +165,7 @@ def build_scene(snapshot: Snapshot) -> Scene:
             Other(one, read_run(one.jobs)) for one in snapshot.other_prs if other_counts(one, snapshot)
         ),
         retries=read_run([job for job in snapshot.same_commit_runs if pr.head_sha or job.id]),
+        reach=reach,
     )
 
 

@@ -13,6 +13,7 @@ from bot.ci.decide import Decision, Kind, Ruling, decide, is_proven_by_base
 from bot.ci.evidence import Evidence
 from bot.ci.family import with_siblings
 from bot.ci.groups import Group, group_failures
+from bot.ci.imports import Reach
 from bot.ci.logs import excerpt_text
 from bot.ci.parsers.steps import is_gate
 from bot.ci.rules.text import claims_innocence
@@ -117,9 +118,9 @@ class Override(Frozen):
     test: str | None = None
 
 
-def judge(snapshot: Snapshot, overrides: Sequence[Override] = ()) -> Verdict:
-    """Return the verdict on a head."""
-    scene = build_scene(snapshot)
+def judge(snapshot: Snapshot, overrides: Sequence[Override] = (), reach: Reach | None = None) -> Verdict:
+    """Return the verdict on a head; `reach` is what an import graph adds, and only explains."""
+    scene = build_scene(snapshot, reach)
     cases = ordered(cases_of(scene))
     weighed = [weigh(case, scene) for case in cases if not is_cascade(case, cases)]
     decisions = with_cap(with_siblings(weighed, [decide(one) for one in weighed]))

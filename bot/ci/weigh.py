@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bot.ci.evidence import Evidence
 from bot.ci.nature import Nature, nature_of
-from bot.ci.rules import base, elsewhere, guilt, issues, machines, retries
+from bot.ci.rules import base, elsewhere, guilt, issues, machines, reachable, retries
 from bot.ci.rules.base import OnBase
 from bot.ci.rules.guilt import GuiltRule
 from bot.ci.scene import Case, Scene
@@ -114,6 +114,7 @@ def context_of(weighed: Weighed) -> tuple[Evidence, ...]:
         weighed.repeats,
         retries.other_tests_failed_on_same_commit(case, scene),
         machines.infra_line(case, scene),
+        reachable.imports_say(case, scene),
         machines.odd_duration(case, scene),
         machines.job_record(case, scene),
     )
