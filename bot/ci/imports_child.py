@@ -54,12 +54,11 @@ def module_of(path: str, packages: dict[str, Path], checkout: Path) -> str | Non
 def reached(
     file: str, checkout: Path, graph: "ImportGraph", modules: dict[str, str | None]
 ) -> list[str] | None:
-    """Return the changed files that a file reaches, or None where it or a changed module is not in the graph."""
+    """Return the changed files that a file reaches, or None where it or one of them is not in the graph."""
     source = checkout / file
-    if (
-        any(module is None or module not in graph.modules for module in modules.values())
-        or not source.is_file()
-    ):
+    if any(module is None or module not in graph.modules for module in modules.values()):
+        return None
+    if not source.is_file() or not source.resolve().is_relative_to(checkout.resolve()):
         return None
     starts = {name for name in imported_by(source) for name in known_parts(name, graph)}
     if not starts:

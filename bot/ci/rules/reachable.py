@@ -1,4 +1,4 @@
-"""What the import graph adds: whether the failing test can reach a changed file. It explains, it never decides."""
+"""What the import graph adds: does the failing test reach a changed file? It never decides."""
 
 from bot.ci.evidence import Evidence, count
 from bot.ci.scene import Case, Scene
