@@ -6,16 +6,23 @@ decides is unknown, which is shown red.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from bot.ci.evidence import RANK, Evidence
 from bot.ci.rules import machines
+from bot.ci.rules.match import compare
 from bot.ci.scene import Case
+from bot.ci.signature import short_class
 from bot.ci.weigh import SHAKY, Weighed, context_of
 
 Ruling = Literal["regression", "unrelated", "unknown"]
 Kind = Literal["caused_by_pr", "broken_trunk", "flaky", "infra", "known_issue"]
 EVIDENCE_LIMIT = 8
+WITNESSES_NEEDED = 2
+TESTS_NEEDED = 3
+RECENT = timedelta(days=3)
+PROGRAMMING = frozenset({"AttributeError", "TypeError", "NameError", "UnboundLocalError"})
 BASE_RULES = frozenset({"same_signature_on_base", "same_signature_on_main", "settled_fails_on_base"})
 
 
@@ -191,6 +198,16 @@ def on_other_pulls(weighed: Weighed) -> Decision | None:
     return unrelated("flaky", weighed.on_other_pulls)
 
 
+def two_witnesses(weighed: Weighed) -> Decision | None:
+    """One run of main, one other pull request, an open issue about the test: two of them tell the same."""
+    main = weighed.seen_on_main if weighed.on_base.is_still_red and not weighed.scene.is_reland else None
+    issue = weighed.known_test if weighed.known_test and weighed.known_test.strength == "medium" else None
+    witnesses = [one for one in (main, weighed.on_another_pull, issue) if one]
+    if len(witnesses) < WITNESSES_NEEDED or weighed.is_perf or (weighed.is_deterministic and main is None):
+        return None
+    return unrelated("broken_trunk" if main else "flaky", *witnesses)
+
+
 def flickers(weighed: Weighed) -> Decision | None:
     """The base branch flickers with this failure."""
     proof = weighed.settled_flickers or weighed.flickers
@@ -204,9 +221,11 @@ def machines_fault(weighed: Weighed) -> Decision | None:
     case, scene = weighed.case, weighed.scene
     if not machines.is_machines_fault(case) or (weighed.passed_on_base and scene.is_reland):
         return None
-    witness = machines.infra_elsewhere(case, scene) or machines.one_host(case, scene)
-    if witness is None and (scene.files_known or (case.job.log and machines.usually_runs(case, scene))):
-        witness = machines.nothing_ran(case, scene)
+    witness = (
+        machines.infra_elsewhere(case, scene)
+        or machines.one_host(case, scene)
+        or machines.nothing_ran(case, scene)
+    )
     return unrelated("infra", machines.infra_line(case, scene), witness) if witness else None
 
 
@@ -218,6 +237,23 @@ def repeats_with_green_base(weighed: Weighed) -> Decision | None:
     if weighed.nature in SHAKY or weighed.nature == "dependency" or weighed.case.failure.signature is None:
         return None
     return regression(green, repeats)
+
+
+def broken_code_with_green_base(weighed: Weighed) -> Decision | None:
+    """The same programming error in several tests that all passed on a recent merge base: that is no chance."""
+    failure, green = weighed.case.failure, weighed.passed_on_base
+    if green is None or failure.test is None or weighed.doubts() or weighed.nature != "plain":
+        return None
+    base, head = weighed.on_base.base, weighed.scene.snapshot.pr.head_committed_at
+    if not base or not base.run.committed_at or not head or head - base.run.committed_at > RECENT:
+        return None
+    if short_class(failure.exception) not in PROGRAMMING or "NoneType" in failure.message:
+        return None
+    tests = {other.key for other in weighed.case.reading.failures if compare(failure, other) == "same"}
+    if len(tests) < TESTS_NEEDED:
+        return None
+    says = f"{len(tests)} tests fail with the same programming error in one job."
+    return regression(green, Evidence("same_error_in_many_tests", "medium", says, weighed.case.job.url))
 
 
 def compile_error_with_green_base(weighed: Weighed) -> Decision | None:
@@ -241,6 +277,7 @@ STEPS: tuple[Step, ...] = (
     fails_on_main,
     guilt_with_green_base,
     repeats_with_green_base,
+    broken_code_with_green_base,
     compile_error_with_green_base,
     guilt_forbids_excuses,
     environment_forbids_excuses,
@@ -248,6 +285,7 @@ STEPS: tuple[Step, ...] = (
     passed_on_same_commit,
     known_issue,
     on_other_pulls,
+    two_witnesses,
     flickers,
     machines_fault,
 )

@@ -29,7 +29,7 @@ from bot.ci.parsers import (
 )
 from bot.ci.snapshot import Job
 
-NEEDLES = (b"FAIL", b"ERR", b"rror", b"panic", b"Traceback", b"imed out", b"atal", b"crash")
+NEEDLES = (b"FAIL", b"ERR", b"rror", b"panic", b"Traceback", b"imed out", b"atal", "●".encode())
 CHUNK_BYTES = 4 * 1024 * 1024
 BEFORE_BYTES = 2 * 1024
 AFTER_BYTES = 6 * 1024

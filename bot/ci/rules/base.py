@@ -33,6 +33,12 @@ class OnBase:
         return told[-1] if told else None
 
     @property
+    def is_still_red(self) -> bool:
+        """Say whether the newest run that tells shows the same failure, and the merge base did not pass."""
+        newest = self.newest
+        return self.state != "passed" and newest is not None and newest[1].state == "same"
+
+    @property
     def reds(self) -> tuple[tuple[Base, Seen], ...]:
         """Return the other runs that show the same failure."""
         return tuple(one for one in self.mains if one[1].state == "same")

@@ -6,6 +6,9 @@ from bot.ci.scene import Case, Run, Scene
 from bot.ci.snapshot import Job
 
 NEVER_STARTED = frozenset({-1, 125, 128, 255})
+SURE = frozenset(
+    {"agent lost", "checkout failed", "image pull failed", "container runtime failed", "rate limited"}
+)
 HOST_SHARE = 3
 SHORT_SHARE = 0.5
 
@@ -72,10 +75,21 @@ def struck(run: Run, names: set[str]) -> Job | None:
 
 
 def nothing_ran(case: Case, scene: Scene) -> Evidence | None:
-    """The job ended before its own commands began, by an exit status that only machines give."""
-    if case.reading.started or case.reading.ran or case.job.exit_status not in NEVER_STARTED:
+    """No test ran, and the job ended by an exit status or a line that only machines give.
+
+    Where the changed files are not all known, the job must have ended before its own commands began, and must
+    be known to run elsewhere: else the change may have broken the job itself.
+    """
+    reading = case.reading
+    by_status = case.job.exit_status in NEVER_STARTED
+    by_line = any(mark.name in SURE for mark in reading.infra) and usually_runs(case, scene)
+    unread = case.job.log is None and not scene.files_known
+    if reading.ran or unread or not (by_status or (by_line and scene.files_known)):
         return None
-    says = f"`{case.job.name}` ended with exit status {case.job.exit_status} before its own commands began."
+    if not scene.files_known and (reading.started or not usually_runs(case, scene)):
+        return None
+    when = "before any test ran" if reading.started else "before its own commands began"
+    says = f"`{case.job.name}` ended with exit status {case.job.exit_status} {when}."
     return Evidence("nothing_ran", "medium", says, url_of(case.job))
 
 

@@ -61,6 +61,13 @@ STEP_WORLDS: dict[str, dict[str, Any]] = {
     "passed_on_same_commit": world(red(), same_commit_runs=LUCKY),
     "known_issue": world(red(), known_issues=[TRACKED]),
     "on_other_pulls": world(red(), other_prs=[other(8, red()), other(9, red())]),
+    "two_witnesses": world(
+        red(), base_runs=[main(red(), hours=20, sha="d")], other_prs=[other(8, red())]
+    ),
+    "broken_code_with_green_base": world(
+        job(log=pytest_log(*[(f"{TEST}[{n}]", ("TypeError", "rows() takes 1 argument")) for n in range(3)])),
+        base_runs=[base(green())],
+    ),
     "flickers": world(
         red(),
         base_runs=[

@@ -345,6 +345,33 @@ def test_a_missing_package_everywhere_is_the_base_that_drifted() -> None:
     assert ruling(document)[0] == "unknown"
 
 
+def test_two_witnesses_of_different_kinds_are_enough_and_one_is_not() -> None:
+    run, pull, about = main(red(), hours=20, sha="d"), other(8, red()), issue(9, "test_evicts fails at times")
+    assert ruling(world(red(), base_runs=[run], other_prs=[pull])) == ("unrelated", "broken_trunk")
+    assert ruling(world(red(), base_runs=[run], known_issues=[about])) == ("unrelated", "broken_trunk")
+    assert ruling(world(red(), other_prs=[pull], known_issues=[about])) == ("unrelated", "flaky")
+    for alone in ({"base_runs": [run]}, {"other_prs": [pull]}, {"known_issues": [about]}):
+        assert ruling(world(red(), **alone))[0] == "unknown"
+    fixed = [run, main(green(), hours=10, sha="e")]
+    assert ruling(world(red(), base_runs=fixed, other_prs=[pull]))[0] == "unknown"
+    assert ruling(world(red(), base_runs=[run], other_prs=[pull], pr={"title": "Reland it"}))[0] == "unknown"
+
+
+def test_one_programming_error_in_many_tests_and_a_green_recent_base_is_the_changes() -> None:
+    def many(
+        count: int, error: tuple[str, str] = ("TypeError", "rows() takes 1 argument")
+    ) -> dict[str, object]:
+        return job(log=pytest_log(*[(f"{TEST}[{n}]", error) for n in range(count)]))
+
+    assert ruling(world(many(3), base_runs=[base(green())]))[0] == "regression"
+    assert ruling(world(many(2), base_runs=[base(green())]))[0] == "unknown"
+    assert ruling(world(many(3)))[0] == "unknown"
+    assert ruling(world(many(3), base_runs=[base(green(), hours=24 * 9)]))[0] == "unknown"
+    outage = ("TypeError", "'NoneType' object is not subscriptable")
+    assert ruling(world(many(3, outage), base_runs=[base(green())]))[0] == "unknown"
+    assert ruling(world(many(3), base_runs=[base(green())], other_prs=[other(8, many(3))]))[0] == "unknown"
+
+
 def test_an_open_issue_with_the_same_test_and_error_tracks_it() -> None:
     tracked = issue(9, "[CI Failure] test_evicts", f"`{TEST}` fails with KeyError: 'lru_tail'")
     assert ruling(world(red(), known_issues=[tracked])) == ("unrelated", "known_issue")
@@ -410,6 +437,19 @@ LOST = (
 def test_a_machine_that_failed_before_the_commands_began_is_infrastructure() -> None:
     assert ruling(world(job(log=LOST, exit_status=128))) == ("unrelated", "infra")
     assert ruling(world(job(log=LOST, exit_status=1)))[0] == "unknown"
+
+
+def test_a_machines_line_in_the_commands_counts_where_no_changed_file_could_have_made_it() -> None:
+    line = "docker: Error response from daemon: nvidia-container-cli: initialization error: driver error"
+    log = f"~~~ Running commands\n$ docker run x\n{line}\n"
+    assert ruling(world(job(log=log, exit_status=125))) == ("unrelated", "infra")
+    assert ruling(world(job(log=log), base_runs=[base(green())])) == ("unrelated", "infra")
+    assert ruling(world(job(log=log)))[0] == "unknown"
+    for wrong in ({"changed_files_complete": False}, {"changed_files_complete": None, "changed_files": []}):
+        assert (
+            ruling(world(job(log=log, exit_status=125), pr=wrong, base_runs=[base(green())]))[0] == "unknown"
+        )
+    assert ruling(world(job(log=log, exit_status=125), files=[file("docker/run.sh")]))[0] == "unknown"
 
 
 def test_the_same_machines_line_is_no_excuse_where_a_test_failed() -> None:
