@@ -240,7 +240,7 @@ def repeats_with_green_base(weighed: Weighed) -> Decision | None:
 
 
 def broken_code_with_green_base(weighed: Weighed) -> Decision | None:
-    """The same programming error in several tests that all passed on a recent merge base: that is no chance."""
+    """The same programming error in several tests that all passed on a recent merge base is no chance."""
     failure, green = weighed.case.failure, weighed.passed_on_base
     if green is None or failure.test is None or weighed.doubts() or weighed.nature != "plain":
         return None

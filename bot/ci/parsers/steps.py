@@ -43,6 +43,8 @@ NOISE = (
     "##[group]",
 )
 TAIL_LINES = 80
+GATE_LINES = 120
+GATE_TAIL = 12
 
 
 def timed_out(lines: Sequence[str]) -> str | None:
@@ -55,10 +57,8 @@ def timed_out(lines: Sequence[str]) -> str | None:
 
 def is_gate(lines: Sequence[str]) -> bool:
     """Say whether a job only looks at other jobs' results."""
-    own = [line for line in lines if not line.startswith(NOISE)]
-    return len(own) < 400 and any(
-        GATE.search(line[:1_000]) for line in lines if "=" in line or "needs" in line.lower()
-    )
+    own = [line for line in lines if line.strip() and not line.startswith((*NOISE, "##[", "🚨"))]
+    return len(own) < GATE_LINES and any(GATE.search(line[:1_000]) for line in own[-GATE_TAIL:])
 
 
 def last_error(lines: Sequence[str]) -> tuple[Failure, ...]:

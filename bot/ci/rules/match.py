@@ -44,6 +44,9 @@ def compare(one: Failure, other: Failure) -> Likeness:
     found = likeness(left, right)
     if found == "same" and nature_of(one) == "memory" and not same_sizes(left, right):
         return "shape"
+    if found == "same" and one.category == other.category == "job" and not one.exception:
+        # A script's last words alone are thin: the line before them has to agree too.
+        found = likeness(Signature(None, one.detail), Signature(None, other.detail))
     if found == "same" and left.is_generic and not same_place(one, other):
         return "shape"
     return found
@@ -174,7 +177,7 @@ def elsewhere(case: Case, run: Run) -> Seen | None:
             if (telling or cousin(run.jobs[place].name) == name) and compare(failure, other) == "same":
                 return Seen("same", run.jobs[place], other)
         return None
-    if signature is None or signature.is_generic:
+    if signature is None or signature.is_generic or failure.category == "timeout":
         return None
     for place, reading in run.readings.items():
         if cousin(run.jobs[place].name) != name:

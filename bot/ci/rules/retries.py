@@ -90,11 +90,13 @@ def cousins(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:
 
 def retries_of(case: Case, scene: Scene) -> list[Job]:
     """Return the other runs of a job on the same commit."""
-    return [
-        scene.retries.jobs[place]
-        for place in scene.retries.by_name.get(case.job.name, [])
-        if scene.retries.jobs[place].id != case.job.id or case.job.id is None
-    ]
+    named = [scene.retries.jobs[place] for place in scene.retries.by_name.get(case.job.name, [])]
+    return [job for job in named if (job.id != case.job.id or job.id is None) and same_step(job, case.job)]
+
+
+def same_step(one: Job, other: Job) -> bool:
+    """Say whether two jobs of one name are not known to be two steps."""
+    return one.step_key is None or other.step_key is None or one.step_key == other.step_key
 
 
 def red_retries(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:

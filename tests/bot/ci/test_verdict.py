@@ -538,6 +538,38 @@ def test_a_gate_over_other_jobs_follows_the_worst_of_them() -> None:
     assert [failure.evidence[0].rule for failure in found.failures][-1] == "gate_of_other_jobs"
 
 
+def test_a_job_that_merely_prints_other_jobs_results_is_no_gate() -> None:
+    log = plain_log("needs.build.result = success", *[f"compiling part {n}" for n in range(20)], "it broke")
+    found = verdict(world(red(), job("Package", log=log), base_runs=[base(red())]))
+    assert {failure.job: failure.verdict for failure in found.failures} == {
+        NAME: "unrelated",
+        "Package": "unknown",
+    }
+
+
+def test_a_scripts_last_words_count_only_with_the_line_before_them() -> None:
+    def script(before: str) -> dict[str, object]:
+        return job("E2E", log=plain_log(before, "ERROR: connector run failed"))
+
+    assert (
+        ruling(world(script("HTTP 404 not found"), base_runs=[base(script("HTTP 404 not found"))]))[0]
+        == "unrelated"
+    )
+    assert (
+        ruling(world(script("HTTP 404 not found"), base_runs=[base(script("bad checksum"))]))[0] == "unknown"
+    )
+
+
+def test_two_steps_of_one_name_are_not_one_job() -> None:
+    again = green(attempt=2, step_key="other-step")
+    assert ruling(world(red(step_key="this-step"), same_commit_runs=[again]))[0] == "unknown"
+
+
+def test_a_step_that_ran_out_of_time_on_another_platform_of_the_base_clears_nobody() -> None:
+    slow = {"conclusion": "timed_out", "log": "~~~ Running commands\n$ pytest\n", "exit_status": 124}
+    assert ruling(world(job("AMD: Unit", **slow), base_runs=[base(job("Unit", **slow))]))[0] == "unknown"
+
+
 def test_a_log_that_counts_more_failures_than_it_names_is_never_excused() -> None:
     log = pytest_log((TEST, ERROR)).replace("1 failed", "3 failed")
     found = verdict(world(job(log=log), base_runs=[base(job(log=log))]))
