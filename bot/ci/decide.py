@@ -166,13 +166,14 @@ def varies_on_base(weighed: Weighed) -> Decision | None:
 
 
 def passed_on_same_commit(weighed: Weighed) -> Decision | None:
-    """The same commit passed: chance. A build needs a second witness, a performance gate another judge."""
+    """The same commit passed: chance. A build needs a second witness; a job without a log stays open."""
     if weighed.passed_again is None or weighed.is_perf:
         return None
     witness = weighed.known or weighed.known_test or weighed.on_another_pull or weighed.seen_on_main
-    if weighed.is_deterministic and witness is None:
-        return None
     machine = machines.is_machines_fault(weighed.case) or weighed.nature == "device"
+    unseen = not (weighed.case.job.log or weighed.case.job.junit)
+    if (weighed.is_deterministic and witness is None) or (unseen and not machine):
+        return None
     return unrelated("infra" if machine else "flaky", weighed.passed_again, witness)
 
 

@@ -468,6 +468,9 @@ def test_no_log_is_no_innocence() -> None:
     found = verdict(world(silent))
     assert found.overall == "unknown"
     assert "log" in str(found.failures[0].would_settle_it)
+    again = [green(attempt=2)]
+    assert ruling(world(silent, same_commit_runs=again))[0] == "unknown"
+    assert ruling(world(silent | {"exit_status": -1}, same_commit_runs=again)) == ("unrelated", "infra")
     assert ruling(world(silent, files=[file(".github/workflows/build.yml")]))[0] == "unknown"
 
 
