@@ -105,7 +105,7 @@ def test_a_killed_worker_loses_nothing_and_its_job_is_done_by_another(
     world = make_world(DUMMY_SECONDS="0.3")
     world.start_web()
     first = world.start_worker()
-    for number in range(4):
+    for number in range(1, 5):
         world.post("issue_comment", {"action": "created", "number": number, "subject": f"comment-{number}"})
     wait_until(lambda: len(world.effects("end")) == 1 and len(world.effects("start")) == 2)
     world.kill(first)
@@ -115,7 +115,7 @@ def test_a_killed_worker_loses_nothing_and_its_job_is_done_by_another(
     assert time.monotonic() - killed_at < 2 + 30
     assert {job.state for job in world.jobs()} == {JobState.DONE}
     assert Counter(effect["subject"] for effect in world.effects("end")) == {
-        f"comment-{n}": 1 for n in range(4)
+        f"comment-{n}": 1 for n in range(1, 5)
     }
     assert sorted(job.attempts for job in world.jobs()) == [1, 1, 1, 2]
 
@@ -149,7 +149,7 @@ def test_a_killed_web_process_forgets_no_accepted_delivery(world: World) -> None
     """The sender does what GitHub's redelivery does: it sends again what was not answered with 202."""
     world.start_worker(2)
     web = world.start_web()
-    guids = [f"delivery-{n}" for n in range(60)]
+    guids = [f"delivery-{n}" for n in range(1, 61)]
     accepted: set[str] = set()
 
     def send(guid: str) -> None:
@@ -173,7 +173,7 @@ def test_a_killed_web_process_forgets_no_accepted_delivery(world: World) -> None
     assert accepted == set(guids)
     wait_until(lambda: world.all_ended(120), limit_s=40, what=world.log("worker")[-3000:])
     done = Counter((effect["verb"], effect["number"]) for effect in world.effects("end"))
-    assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(60)}
+    assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(1, 61)}
     assert world.count(Delivery) == 60
 
 
@@ -185,7 +185,7 @@ def test_several_web_processes_and_workers_share_one_postgresql(
     for one in worlds:
         one.start_web()
         one.start_worker(2)
-    everything = [(n, one) for n in range(40) for one in worlds]  # each delivery goes to both, as twins
+    everything = [(n, one) for n in range(1, 41) for one in worlds]  # each delivery goes to both, as twins
 
     def send(item: tuple[int, World]) -> str:
         number, one = item
@@ -197,13 +197,13 @@ def test_several_web_processes_and_workers_share_one_postgresql(
     world = worlds[0]
     wait_until(lambda: world.all_ended(80), limit_s=60, what=world.log("worker")[-3000:])
     done = Counter((effect["verb"], effect["number"]) for effect in world.effects("end"))
-    assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(40)}
+    assert done == {(verb, number): 1 for verb in ("route", "ci") for number in range(1, 41)}
     assert set(world.deliveries().values()) == {"done"}
 
 
 def test_messages_that_the_broker_lost_are_sent_again(world: World, redis: RedisChild) -> None:
     world.start_web()
-    for number in range(3):
+    for number in range(1, 4):
         world.post("pull_request", opened(number))
     wait_until(lambda: all(job.sent_at for job in world.jobs()))
     with Redis.from_url(redis.redis_url) as client:
