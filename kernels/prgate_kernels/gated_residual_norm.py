@@ -24,9 +24,9 @@ def gated_residual_norm_modulate_(  # noqa: PLR0913
     eps: float,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Update hidden [rows, width] in place; return its modulated norm. `modulation`: shift, scale.
+    """Update hidden [rows, width] in place; return its norm, modulated by (shift, scale).
 
-    The sum is rounded to hidden's dtype before the norm reads it: the unfused path stores it there. ValueError
+    The sum is rounded to hidden's dtype before the norm reads it: the unfused path stores it. ValueError
     for wrong input; unsupported input takes the eager path.
     """
     check_rows(hidden, rows, (*modulation, gate))

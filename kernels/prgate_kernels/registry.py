@@ -18,8 +18,8 @@ class KernelSpec:
     """One operator. Both forms take `make_inputs(tokens, batch, device, dtype)`, and may change it.
 
     `bytes_moved(tokens)`: the fewest bytes through memory for bf16, each input read and output written once.
-    `tolerance_ulp`: how far an element may lie from the eager order, in units of the last place; None where the
-    fused form leaves out a rounding: it must then lie no farther from fp64 than the eager one.
+    `tolerance_ulp`: how far an element may lie from the eager order, in units of the last place. None: the
+    fused form leaves out a rounding, and must lie no farther from fp64 than the eager one.
     """
 
     name: str

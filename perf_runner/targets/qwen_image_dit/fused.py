@@ -133,7 +133,7 @@ class FusedDit:
     def both(self, rows: Rows, image: Callable[[], object], text: Callable[[], object]) -> None:
         """Run both streams' work: beside each other inside a graph of few tokens, else one after the other.
 
-        The text's GEMMs are bound by memory, the image's by arithmetic. Outside a graph a fork costs host time.
+        The text's GEMMs are bound by memory, the image's by arithmetic. Outside a graph a fork costs time.
         """
         few = rows.samples * rows.image_tokens <= self.overlap_tokens
         if not (few and self.model.img_in.weight.is_cuda and torch.cuda.is_current_stream_capturing()):
