@@ -1,4 +1,4 @@
-"""Runs Triton's kernels on the CPU where there is no GPU: set before Triton is first imported."""
+"""Runs Triton's kernels on the CPU where there is no GPU, during these tests only."""
 
 import os
 
@@ -6,7 +6,11 @@ import pytest
 import torch
 
 if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton and the kernels' modules are first imported
+    import prgate_kernels.triton_adaln
+    import prgate_kernels.triton_qk_norm_rope  # noqa: F401
+
+    del os.environ["TRITON_INTERPRET"]
 
 from prgate_kernels import path_log
 
@@ -17,5 +21,7 @@ def device() -> torch.device:
 
 
 @pytest.fixture(autouse=True)
-def fresh_path_log() -> None:
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     path_log.reset()
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("TRITON_INTERPRET", "1")

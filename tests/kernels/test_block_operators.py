@@ -1,5 +1,7 @@
 """The other fused patterns of the block: parity, rounding boundary, layouts, refusals."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -198,7 +200,7 @@ def test_the_modulation_cache_computes_once_and_keeps_to_its_bound() -> None:
         return torch.full((4,), value)
 
     for sigma in (1.0, 0.5, 1.0, 0.25, 1.0):
-        assert float(cache.get(key(sigma), lambda sigma=sigma: make(sigma))[0]) == sigma
+        assert float(cache.get(key(sigma), partial(make, sigma))[0]) == sigma
     assert made == [1.0, 0.5, 0.25]
     cache.get(key(0.1), lambda: make(0.1))  # the fourth: the least recently used goes
     assert len(cache) == 3

@@ -21,10 +21,10 @@ from prgate_kernels.crossover import (
 from prgate_kernels.qk_norm_rope import eager_qk_norm_rope, fused_qk_norm_rope
 
 
-def gated(batch: int, sequence: int, environment: dict[str, str]) -> None:
-    """Take one call as a model does: the threshold resolved once, then the path."""
-    x, weight = torch.zeros(batch * sequence, 1, 2), torch.ones(2)
-    table = torch.ones(batch * sequence, 2)
+def gated(batch: int, sequence: int, environment: dict[str, str], device: torch.device) -> None:
+    """Take one call as a model does: the threshold resolved once, then the path (on 4 of the tokens)."""
+    x, weight = torch.zeros(4, 1, 2, device=device), torch.ones(2, device=device)
+    table = torch.ones(4, 2, device=device)
     if fuses(batch, sequence, resolve_min_tokens(environment=environment)):
         fused_qk_norm_rope(x, x, weight, weight, table, 1e-6, interleaved=True)
     else:
@@ -46,9 +46,9 @@ def gated(batch: int, sequence: int, environment: dict[str, str]) -> None:
     ],
 )
 def test_the_path_log_proves_which_side_of_the_gate_was_taken(
-    batch: int, sequence: int, environment: dict[str, str], path: str
+    batch: int, sequence: int, environment: dict[str, str], path: str, device: torch.device
 ) -> None:
-    gated(batch, sequence, environment)
+    gated(batch, sequence, environment, device)
     assert path_log.snapshot() == {path: 1}
 
 

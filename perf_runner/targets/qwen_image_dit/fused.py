@@ -152,6 +152,8 @@ class FusedDit:
     def forward(self, space: Workspace, latents: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
         """Return the velocity [samples, image_tokens, out]; the modulations are those in the workspace."""
         model, rows = self.model, space.rows
+        if latents.shape[:2] != (rows.samples, rows.image_tokens):
+            raise ValueError(f"latents must be [{rows.samples}, {rows.image_tokens}, …], not {latents.shape}")
         split = rows.text
         torch.addmm(
             model.img_in.bias, latents.flatten(0, 1), model.img_in.weight.t(), out=space.hidden[split:]
