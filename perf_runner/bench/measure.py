@@ -51,8 +51,8 @@ class Busy:
     span_ms: float
     kernels: int
     gaps_ms: float
-    h2d_bytes: int
-    d2h_bytes: int
+    h2d_copies: int
+    d2h_copies: int
     top_ms: dict[str, float]
 
 
@@ -92,18 +92,17 @@ def summarize_spans(spans: Sequence[tuple[float, float, str]]) -> Busy | None:
         span_ms=span / 1e3,
         kernels=len(spans),
         gaps_ms=(span - busy) / 1e3,
-        h2d_bytes=sum("HtoD" in name for name in copies),
-        d2h_bytes=sum("DtoH" in name for name in copies),
+        h2d_copies=sum("HtoD" in name for name in copies),
+        d2h_copies=sum("DtoH" in name for name in copies),
         top_ms={name: round(value, 3) for name, value in top},
     )
 
 
 def as_record(busy: Busy | None) -> dict[str, Any] | None:
-    """Return a profile as JSON; copies are counted, not measured, by the profiler."""
+    """Return a profile as JSON."""
     if busy is None:
         return None
     record = asdict(busy)
-    record["h2d_copies"], record["d2h_copies"] = record.pop("h2d_bytes"), record.pop("d2h_bytes")
     return {key: round(value, 3) if isinstance(value, float) else value for key, value in record.items()}
 
 

@@ -1,0 +1,1 @@
+"""Suites of cases in the benchmark schema of vllm-omni."""
