@@ -40,7 +40,8 @@ def test_every_setting_that_is_named_exists() -> None:
         re.findall(r"PRGATE_[A-Z_]+", (ROOT / "deploy/docs/reference.md").read_text(encoding="utf-8"))
     )
     lane = (ROOT / "perf_runner/settings.py").read_text(encoding="utf-8")
-    kernels = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "kernels").rglob("*.py"))
+    measured = [*(ROOT / "kernels").rglob("*.py"), *(ROOT / "perf_runner/targets").rglob("*.py")]
+    kernels = "".join(path.read_text(encoding="utf-8") for path in measured)
     known |= set(re.findall(r"PRGATE_[A-Z_]+", lane + kernels))
     named = {
         name for page in PAGES for name in re.findall(r"PRGATE_[A-Z_]+", page.read_text(encoding="utf-8"))
