@@ -4,7 +4,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, or_, update
 
 from bot import jobs
 from bot.db.engine import Sessions
@@ -72,10 +72,3 @@ def finish_sweep(sessions: Sessions, name: str, owner: str, done: bool) -> None:
         values = {"until": now_plus(-1)} | ({"done_at": now_plus(0)} if done else {})
         mine = and_(SweepLease.name == name, SweepLease.owner == owner)
         session.execute(update(SweepLease).where(mine).values(**values))
-
-
-def sweep_owner(sessions: Sessions, name: str) -> str | None:
-    """Return who has a chore now; None where nobody has."""
-    with sessions() as session:
-        running = select(SweepLease.owner).where(SweepLease.name == name, SweepLease.until >= now_plus(0))
-        return session.scalar(running)

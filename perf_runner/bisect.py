@@ -56,11 +56,6 @@ class Hunt:
         """The commits that may be the first bad one, oldest first."""
         return self.commits[self.good + 1 : self.bad + 1]
 
-    @property
-    def probes_left(self) -> int:
-        """How many further probes a search without skips takes."""
-        return math.ceil(math.log2(max(len(self.suspects), 1)))
-
     def told(self, commit: str, side: Side) -> "Hunt":
         """Return the hunt after one more verdict; ValueError for a commit that is not in the range."""
         if commit not in self.commits:

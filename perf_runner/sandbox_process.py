@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 from perf_runner.sandbox import (
-    SOURCE,
     Launch,
     Limits,
     Sandbox,
@@ -315,8 +314,3 @@ def run(launch: Launch, sandbox: Sandbox | None) -> Finished:
     """Start one process, wait for its end, and return how it ended and what it printed."""
     with SandboxedProcess(launch, sandbox) as process:
         return process.finish()
-
-
-def source_path(launch: Launch, sandbox: Sandbox | None) -> str:
-    """Return where the process finds its source: /src behind the sandbox, the folder itself without."""
-    return str(launch.source) if sandbox is None else SOURCE

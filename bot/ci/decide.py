@@ -12,7 +12,6 @@ from typing import Literal
 from bot.ci.evidence import RANK, Evidence
 from bot.ci.rules import machines
 from bot.ci.rules.match import compare
-from bot.ci.scene import Case
 from bot.ci.signature import short_class
 from bot.ci.weigh import SHAKY, Weighed, context_of
 
@@ -295,8 +294,3 @@ STEPS: tuple[Step, ...] = (
 def is_proven_by_base(decision: Decision) -> bool:
     """Say whether the base itself proves a verdict."""
     return decision.rule in BASE_RULES
-
-
-def case_label(case: Case) -> str:
-    """Return what a failure is called: its test, else its job."""
-    return case.failure.test or case.job.name

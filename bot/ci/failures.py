@@ -86,12 +86,6 @@ def test_key(test: str) -> str:
     return head.replace("::", ".").replace("/", ".").replace("\\", ".") + bracket + parameters
 
 
-def test_file(test: str) -> str | None:
-    """Return the file in a test's name, or None where it has none."""
-    head = re.split(r"::| > | › ", test.partition("[")[0], maxsplit=1)[0]
-    return head if EXTENSION.search(head) else None
-
-
 def cut(text: str, limit: int = MESSAGE_LIMIT) -> str:
     """Return a text within a limit, on one line."""
     return text.strip()[:limit]

@@ -6,7 +6,7 @@ and the last few megabytes of them), and the parsers see only those.
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -209,9 +209,3 @@ def infra_marks(lines: Sequence[str], job: Job) -> tuple[InfraMark, ...]:
     if job.exit_status == -1 and not any(mark.name == "agent lost" for mark in marks):
         marks = (*marks, InfraMark("agent lost", "the job ended with exit status -1"))
     return marks
-
-
-def iter_failures(readings: Sequence[Reading]) -> Iterator[Failure]:
-    """Return the failures of several readings."""
-    for reading in readings:
-        yield from reading.failures

@@ -1,10 +1,10 @@
 """Rows -> views: what the pages read, a fixed number of queries a page whatever its size."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from bot.dashboard.story import tell
@@ -36,7 +36,7 @@ class Filters:
 def queue(session: Session, filters: Filters, after: str = "", limit: int = PAGE_SIZE) -> QueuePage:
     """Return the open pull requests, most urgent first and then oldest; `after` is a page's `next`."""
     found = session.execute(open_pulls(filters)).all()
-    latest = latest_decisions(session, [(pull.repo_id, pull.number) for pull, _ in found])
+    latest = latest_decisions(session)
     rows = [row(pull, name, latest.get((pull.repo_id, pull.number), {})) for pull, name in found]
     wanted = [item for item in rows if matches(item, filters)]
     wanted.sort(key=lambda item: (-item.score, item.opened_at, item.repo, item.number))
@@ -63,18 +63,17 @@ def open_pulls(filters: Filters) -> Select[Pull, str]:
     return query
 
 
-def latest_decisions(session: Session, keys: Sequence[Key]) -> dict[Key, dict[str, Decision]]:
-    """Return the latest decision of each kind for each of the pull requests."""
+def latest_decisions(session: Session) -> dict[Key, dict[str, Decision]]:
+    """Return the latest decision of each kind for each open pull request; closed ones cost nothing."""
     latest: dict[Key, dict[str, Decision]] = {}
     newest = (
         select(func.max(Decision.id))
-        .where(Decision.kind.in_(QUEUE_KINDS))
+        .join(Pull, and_(Pull.repo_id == Decision.repo_id, Pull.number == Decision.number))
+        .where(Decision.kind.in_(QUEUE_KINDS), Pull.state == "open")
         .group_by(Decision.repo_id, Decision.number, Decision.kind)
     )
-    wanted = set(keys)
     for decision in session.scalars(select(Decision).where(Decision.id.in_(newest))):
-        if (key := (decision.repo_id, decision.number)) in wanted:
-            latest.setdefault(key, {})[decision.kind] = decision
+        latest.setdefault((decision.repo_id, decision.number), {})[decision.kind] = decision
     return latest
 
 

@@ -81,6 +81,14 @@ def create_router(sessions: Sessions, web_url: str) -> APIRouter:
         page = pull_page(owner, name, number)
         return pages.render(request, "pull.html", f"{number}.json", {"page": page})
 
+    add_help(router, pages)
+    router.get("/static/{name}")(static_file)
+    return router
+
+
+def add_help(router: APIRouter, pages: "Pages") -> None:
+    """Add the page of commands."""
+
     @router.get("/help")
     def help_html(request: Request) -> HTMLResponse:
         """Show all commands, read from the code."""
@@ -92,9 +100,6 @@ def create_router(sessions: Sessions, web_url: str) -> APIRouter:
         items = [{"usage": spec.usage, "says": spec.says, "who": spec.who.value} for spec in SPECS]
         return {"schema": 1, "items": items}
 
-    router.get("/static/{name}")(static_file)
-    return router
-
 
 def static_file(name: str) -> FileResponse:
     """Return a style sheet, script or picture of ours; 404 for any other name."""
@@ -105,8 +110,7 @@ def static_file(name: str) -> FileResponse:
 
 def as_json(view: View) -> Response:
     """Return a view as JSON with its schema number."""
-    body = view.model_dump_json(by_alias=True).replace('"schema_":', '"schema":', 1)
-    return Response(body, media_type="application/json", headers=HEADERS)
+    return Response(view.model_dump_json(by_alias=True), media_type="application/json", headers=HEADERS)
 
 
 class Pages:

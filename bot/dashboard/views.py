@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Tone = Literal["good", "bad", "unsure", "soft"]
 
@@ -40,7 +40,7 @@ class QueueRow(View):
 class QueuePage(View):
     """A keyset page of the queue, most urgent first; `next` opens the following page."""
 
-    schema_: Literal[1] = 1
+    schema_: Literal[1] = Field(default=1, serialization_alias="schema")
     items: tuple[QueueRow, ...]
     next: str | None = None
 
@@ -60,7 +60,7 @@ class Entry(View):
 class PullPage(View):
     """The story of one pull request, newest first."""
 
-    schema_: Literal[1] = 1
+    schema_: Literal[1] = Field(default=1, serialization_alias="schema")
     repo: str
     number: int
     title: str

@@ -11,7 +11,7 @@ from typing import Self
 import httpx
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, func, select
 
 from bot.db.engine import open_engine, open_reading_sessions
 from bot.db.models import Job, JobState, Run, RunState
@@ -24,7 +24,7 @@ from bot.demo.target import TargetRepository, World, build_target
 
 QUEUE = "runner.cpu"
 START_LIMIT_S = 60.0
-MOST_CREATED_AT_ONCE = 2  # processes of the bot's own lane: routing and CI verdict side by side
+WORKER_PROCESSES = 2  # processes of the bot's own lane: routing and CI verdict side by side
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class EmbeddedWorld:
         self.buildkite = StandInBuildkite(self.recording, self.github, self.keys["buildkite"])
         self.web = self._child("web service", ["serve", "--port", str(port)], "web")
         self.worker = self._child(
-            "worker", ["worker", "--lane", "cpu", "--concurrency", str(MOST_CREATED_AT_ONCE)], "worker"
+            "worker", ["worker", "--lane", "cpu", "--concurrency", str(WORKER_PROCESSES)], "worker"
         )
         self.lane = self._child("runner lane", ["worker", "--lane", "gpu"], "lane")
         self._engine: Engine | None = None
@@ -163,10 +163,6 @@ class EmbeddedWorld:
         if self._engine is not None:
             self._engine.dispose()
 
-    def busy(self) -> bool:
-        """Say whether any delivery, job or run is not done."""
-        return not self.github.hub.hooks.drain(0.5) or self._open_jobs() > 0 or self._open_runs() > 0
-
     def settle(self, limit_s: float = 120.0, *, runs: bool = True) -> None:
         """Wait until nothing is left to do (with `runs`: nor to measure)."""
 
@@ -198,11 +194,11 @@ class EmbeddedWorld:
             select(func.count()).select_from(Run).where(Run.state.in_((RunState.QUEUED, RunState.RUNNING)))
         )
 
-    def _count(self, query: object) -> int:
+    def _count(self, query: Select[int]) -> int:
         if self._engine is None:
             return 0
         with open_reading_sessions(self._engine)() as session:
-            return int(session.execute(query).scalar_one())  # type: ignore[call-overload]
+            return session.execute(query).scalar_one()
 
     def __enter__(self) -> Self:
         """Start everything; what was started is stopped where that fails."""

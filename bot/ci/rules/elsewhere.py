@@ -1,7 +1,7 @@
 """The same failure on other pull requests, none of which may be its source."""
 
 from bot.ci.evidence import Evidence, count
-from bot.ci.names import family, is_test_path, same_path
+from bot.ci.names import family, same_path
 from bot.ci.rules.base import url_of
 from bot.ci.rules.match import compare
 from bot.ci.scene import Case, Other, Scene
@@ -80,10 +80,3 @@ def seen_on_another_pull(case: Case, scene: Scene) -> Evidence | None:
     other, job = found[0]
     says = f"The same failure is on #{other.pull.number} by another author, before this head."
     return Evidence("seen_on_another_pull", "medium", says, url_of(job), other.pull.head_sha)
-
-
-def touches_tests_only(scene: Scene) -> bool:
-    """Say whether all changed files are known and are existing tests."""
-    return scene.files_known and all(
-        file.status == "modified" and is_test_path(file.path) for file in scene.files
-    )

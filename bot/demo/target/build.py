@@ -54,11 +54,6 @@ class TargetRepository:
         return self.shas["fix_head"]
 
     @property
-    def fix_first(self) -> str:
-        """The head of the fix's pull request before its second commit."""
-        return self.shas["fix_first"]
-
-    @property
     def fix_next(self) -> str:
         """A further commit on the fix, on no branch yet: what its author pushes next."""
         return self.shas["fix_next"]
