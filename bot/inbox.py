@@ -72,14 +72,13 @@ def store(session: Session, batch: Sequence[Incoming]) -> list[Stored]:
     settle_empty(session, fresh)
     for guid in failed:
         jobs.replay(session, Job.delivery_guid == guid)
-    return [outcome(incoming.guid, fresh, failed) for incoming in batch]
+    return outcomes([incoming.guid for incoming in batch], fresh, failed)
 
 
-def outcome(guid: str, fresh: set[str], failed: set[str]) -> Stored:
-    """Say what became of one delivery."""
-    if guid in fresh:
-        return Stored.NEW
-    return Stored.REVIVED if guid in failed else Stored.REPEATED
+def outcomes(guids: Sequence[str], fresh: set[str], failed: set[str]) -> list[Stored]:
+    """Say what became of each delivery; a copy in the same batch is a repetition of the first."""
+    told = dict.fromkeys(failed, Stored.REVIVED) | dict.fromkeys(fresh, Stored.NEW)
+    return [told.pop(guid, Stored.REPEATED) for guid in guids]
 
 
 def insert_deliveries(session: Session, batch: Sequence[Incoming]) -> set[str]:
@@ -186,7 +185,7 @@ class Inbox:
     def _write(self, batch: Sequence[Waiting]) -> None:
         started = time.perf_counter()
         try:
-            outcomes = self._commit([waiting.incoming for waiting in batch])
+            stored = self._commit([waiting.incoming for waiting in batch])
         except Exception:
             log.exception("a batch of deliveries could not be stored", deliveries=len(batch))
             self._write_apart(batch)
@@ -194,29 +193,29 @@ class Inbox:
         metrics.INBOX_BATCH.observe(len(batch))
         metrics.INBOX_COMMIT_S.observe(time.perf_counter() - started)
         self._on_commit()
-        tell(batch, outcomes)
+        tell(batch, stored)
 
     def _commit(self, batch: Sequence[Incoming]) -> list[Stored]:
         unknown = [item for item in batch if item.repo and self._known.get(item.repo.id) != key_of(item)]
         with self._sessions.begin() as session:
             save_repositories(session, unknown)
-            outcomes = store(session, batch)
+            stored = store(session, batch)
         if len(self._known) > KNOWN_REPOSITORIES:
             self._known.clear()
         self._known.update({item.repo.id: (item.repo, item.installation_id) for item in unknown if item.repo})
-        return outcomes
+        return stored
 
     def _write_apart(self, batch: Sequence[Waiting]) -> None:
         """Store each delivery by itself, so that one which cannot be stored spoils no other."""
         for waiting in batch:
             try:
-                outcomes = self._commit([waiting.incoming])
+                stored = self._commit([waiting.incoming])
             except Exception as error:
                 log.exception("a delivery could not be stored", delivery=waiting.incoming.guid)
                 tell([waiting], [error])
             else:
                 self._on_commit()
-                tell([waiting], outcomes)
+                tell([waiting], stored)
 
 
 def key_of(incoming: Incoming) -> tuple[RepoRef | None, int | None]:
@@ -224,10 +223,10 @@ def key_of(incoming: Incoming) -> tuple[RepoRef | None, int | None]:
     return incoming.repo, incoming.installation_id
 
 
-def tell(batch: Sequence[Waiting], outcomes: Sequence[Stored | Exception]) -> None:
+def tell(batch: Sequence[Waiting], results: Sequence[Stored | Exception]) -> None:
     """Answer the requests of a batch; one call into each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Stored], Stored | Exception]]] = {}
-    for waiting, result in zip(batch, outcomes, strict=True):
+    for waiting, result in zip(batch, results, strict=True):
         by_loop.setdefault(waiting.loop, []).append((waiting.answer, result))
     for loop, answers in by_loop.items():
         loop.call_soon_threadsafe(resolve, answers)

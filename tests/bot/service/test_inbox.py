@@ -62,10 +62,17 @@ def test_a_delivery_that_cannot_be_stored_spoils_no_other(sessions: Sessions) ->
 
 
 def test_the_same_delivery_twice_in_one_group_is_one(sessions: Sessions) -> None:
-    outcomes = put_all(sessions, [incoming("twin"), incoming("twin")])
-    assert outcomes == [Stored.NEW, Stored.NEW]
+    outcomes = put_all(sessions, [incoming("twin"), incoming("other"), incoming("twin")])
+    assert outcomes == [Stored.NEW, Stored.NEW, Stored.REPEATED]
     with sessions() as session:
-        assert session.scalar(select(func.count()).select_from(Job)) == 1
+        assert session.scalar(select(func.count()).select_from(Job)) == 2
+
+
+def test_a_failed_delivery_that_comes_back_twice_in_one_group_is_revived_once(sessions: Sessions) -> None:
+    put_all(sessions, [incoming("again")])
+    with sessions.begin() as session:
+        session.get_one(Delivery, "again").state = DeliveryState.FAILED
+    assert put_all(sessions, [incoming("again"), incoming("again")]) == [Stored.REVIVED, Stored.REPEATED]
 
 
 def test_a_delivery_whose_look_waits_already_is_done_with(sessions: Sessions) -> None:
