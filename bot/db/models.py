@@ -1,10 +1,10 @@
 """Every table. Rows are keyed by GitHub's numeric ids (names change); times are aware UTC."""
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlalchemy import Enum, Index, LargeBinary, MetaData
+from sqlalchemy import Date, Enum, Index, LargeBinary, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bot.db.types import BigId, SafeJson, SafeString, SafeText, UtcDateTime
@@ -56,6 +56,7 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map: ClassVar[dict[Any, Any]] = {
+        date: Date(),
         datetime: UtcDateTime(),
         str: SafeText(),
         dict[str, Any]: SafeJson(),
@@ -268,30 +269,110 @@ class Log(Base):
     stored_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class Outcome(Base):
-    """How one test or job came out once: the memory that flakes and known failures are judged by."""
+class CiJob(Base):
+    """One attempt of one CI job as it was seen, and what its log said, so that nobody has to read it again.
 
-    __tablename__ = "outcome"
+    `key` is `bot.ci.logstore.job_key`; `at` is when its build was created; `data` holds the rest of the
+    snapshot's job; `reading` is `bot.ci.readings`' form of what failed (None: not read, or nothing did).
+    """
+
+    __tablename__ = "ci_job"
     __table_args__ = (
-        Index("ix_outcome_repo_id_sha", "repo_id", "sha"),
-        Index("ix_outcome_repo_id_message_hash_at", "repo_id", "message_hash", "at"),
-        Index("ix_outcome_repo_id_job_at", "repo_id", "job", "at"),
+        Index("uq_ci_job_repo_id_key", "repo_id", "key", unique=True),
+        Index("ix_ci_job_repo_id_branch_for_pull_at", "repo_id", "branch", "for_pull", "at"),
+        Index("ix_ci_job_repo_id_for_pull_conclusion_at", "repo_id", "for_pull", "conclusion", "at"),
+        Index("ix_ci_job_repo_id_sha", "repo_id", "sha"),
+        Index("ix_ci_job_repo_id_name_at", "repo_id", "name", "at"),
         {"sqlite_autoincrement": True},
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     repo_id: Mapped[int] = mapped_column(BigId)
-    sha: Mapped[str] = mapped_column(SafeString(64))
-    branch: Mapped[str | None]
-    number: Mapped[int | None]
-    build: Mapped[str] = mapped_column(SafeString(200), default="")
-    job: Mapped[str] = mapped_column(SafeString(400))
+    key: Mapped[str] = mapped_column(SafeString(64))
     provider: Mapped[str] = mapped_column(SafeString(32))
-    test: Mapped[str | None]
-    exception: Mapped[str | None]
-    message_hash: Mapped[str | None] = mapped_column(SafeString(64))
+    build: Mapped[str] = mapped_column(SafeString(200), default="")
+    source: Mapped[str] = mapped_column(SafeString(400), default="")
+    name: Mapped[str] = mapped_column(SafeString(400))
+    slot: Mapped[int] = mapped_column(default=0)
+    replaced: Mapped[bool] = mapped_column(default=False)
+    sha: Mapped[str] = mapped_column(SafeString(64))
+    branch: Mapped[str] = mapped_column(SafeString(250), default="")
+    for_pull: Mapped[bool] = mapped_column(default=False)
+    number: Mapped[int | None]
     conclusion: Mapped[str] = mapped_column(SafeString(32))
-    at: Mapped[datetime]
+    at: Mapped[datetime] = mapped_column(index=True)
+    committed_at: Mapped[datetime | None]
+    data: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    reading: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+
+class Outcome(Base):
+    """One signature met in one job attempt (`job_key`), once however often it stands there.
+
+    `signature` is `bot.ci.memory.signature_key`; `number` is the pull request that ran it, `on_main` says
+    that the default branch did.
+    """
+
+    __tablename__ = "outcome"
+    __table_args__ = (
+        Index("uq_outcome_repo_id_job_key_signature", "repo_id", "job_key", "signature", unique=True),
+        Index("ix_outcome_repo_id_signature_at", "repo_id", "signature", "at"),
+        Index("ix_outcome_repo_id_test_at", "repo_id", "test", "at"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    repo_id: Mapped[int] = mapped_column(BigId)
+    job_key: Mapped[str] = mapped_column(SafeString(64))
+    signature: Mapped[str] = mapped_column(SafeString(64))
+    test: Mapped[str | None] = mapped_column(SafeString(500))
+    job: Mapped[str] = mapped_column(SafeString(400))
+    sha: Mapped[str] = mapped_column(SafeString(64))
+    branch: Mapped[str] = mapped_column(SafeString(250), default="")
+    number: Mapped[int | None]
+    on_main: Mapped[bool] = mapped_column(default=False)
+    at: Mapped[datetime] = mapped_column(index=True)
+
+
+class Signature(Base):
+    """One failure a repository knows, rolled up over its outcomes: what the red board lists.
+
+    `job` is the job that showed it last, `message` a sample. `times` counts job attempts, `times_on_main`
+    those of the default branch; `passes` counts passes of `job` since `first_at` that are known of.
+    """
+
+    __tablename__ = "signature"
+    __table_args__ = (
+        Index("ix_signature_repo_id_last_at", "repo_id", "last_at"),
+        Index("ix_signature_repo_id_job", "repo_id", "job"),
+    )
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(SafeString(64), primary_key=True)
+    test: Mapped[str | None] = mapped_column(SafeString(500))
+    job: Mapped[str] = mapped_column(SafeString(400))
+    exception: Mapped[str | None] = mapped_column(SafeString(200))
+    message: Mapped[str] = mapped_column(SafeString(300), default="")
+    first_at: Mapped[datetime]
+    last_at: Mapped[datetime]
+    times: Mapped[int] = mapped_column(default=0)
+    times_on_main: Mapped[int] = mapped_column(default=0)
+    pulls: Mapped[int] = mapped_column(default=0)
+    commits: Mapped[int] = mapped_column(default=0)
+    last_main_sha: Mapped[str | None] = mapped_column(SafeString(64))
+    last_main_at: Mapped[datetime | None]
+    passes: Mapped[int] = mapped_column(default=0)
+
+
+class CiCoverage(Base):
+    """From when to when builds of a `scope` (a pipeline's branch, or its pull requests) were all read."""
+
+    __tablename__ = "ci_coverage"
+
+    repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    scope: Mapped[str] = mapped_column(SafeString(400), primary_key=True)
+    start_at: Mapped[datetime]
+    end_at: Mapped[datetime]
 
 
 class Permission(Base):

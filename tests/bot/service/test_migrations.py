@@ -1,13 +1,26 @@
 """Each migration goes up and down on a database that holds rows, on both databases; the models match."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import BigInteger, Boolean, Column, Enum, Integer, LargeBinary, MetaData, Table, inspect, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    Enum,
+    Float,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import Engine
 
 from bot.db.engine import open_engine, open_sessions
@@ -23,6 +36,8 @@ def sample(column: Column[Any]) -> object:
     kind = column.type
     samples: list[tuple[type, object]] = [
         (UtcDateTime, datetime(2026, 1, 2, tzinfo=UTC)),
+        (Date, date(2026, 1, 2)),
+        (Float, 1.5),
         (SafeJson, {"a": 1}),
         (LargeBinary, b"x"),
         (Boolean, True),
