@@ -113,8 +113,8 @@ class Episode(Base):
 
     `test` and `config` name the case that failed first (of several the worst); `data` holds every case,
     the nights with their tips, the suspects and the supporting signs. `run_id` is the A/B of last good and
-    flagged commit, `explained_…` its interval in per cent (above 0: slower). `state`: open, partly, recovered.
-    `key` is what its issue is found by, and never changes.
+    flagged commit, `explained_…` its interval in per cent (above 0: slower). `state` is `open`, `partly` or
+    `recovered`. `key` is what its issue is found by, and never changes.
     """
 
     __tablename__ = "episode"
