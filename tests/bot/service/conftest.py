@@ -13,8 +13,8 @@ from bot.db.migrate import upgrade
 from bot.db.models import Base
 from bot.demo.redis_child import RedisChild
 from bot.log import configure
-from tests.bot.service.postgres import Postgres
 from tests.bot.service.world import World
+from tests.postgres import Postgres, running
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,9 +70,8 @@ def world(make_world: Callable[..., World]) -> World:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    yield server
-    server.stop()
+    with running() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

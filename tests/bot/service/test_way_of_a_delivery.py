@@ -16,8 +16,8 @@ from redis import Redis
 
 from bot.db.models import Delivery, JobState
 from bot.demo.redis_child import RedisChild
-from tests.bot.service.postgres import Postgres
 from tests.bot.service.world import World, wait_until
+from tests.postgres import Postgres
 
 
 def opened(number: int, subject: str = "") -> dict[str, object]:
