@@ -80,3 +80,14 @@ class PullFacts:
     comments: tuple[CommentView, ...] = ()
     bot_login: str = ""
     handles: tuple[str, ...] = field(default=())
+
+
+def waiting_on(facts: PullFacts) -> Literal["author", "reviewers"] | None:
+    """Return whose turn it is: the author's after a review asked for changes and nothing came since."""
+    asks = [one for one in facts.reviews if one.state == "CHANGES_REQUESTED" and one.submitted_at is not None]
+    if asks:
+        last = max(one.submitted_at for one in asks if one.submitted_at is not None)
+        on_this_head = any(one.commit_sha == facts.target.head_sha for one in asks)
+        answered = any(one.author == facts.author and one.created_at > last for one in facts.comments)
+        return "author" if on_this_head and not answered else "reviewers"
+    return "reviewers" if facts.requested_reviewers else None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from bot.facts import PullFacts
+from bot.facts import waiting_on
 from bot.gathering import Look
 from routing.models import ChangedFile, Level, LinkedIssue, PullRequest
 from routing.priority import priority_label
@@ -58,14 +58,3 @@ def people_labels(look: Look) -> tuple[str, ...]:
         return look.facts.labels
     ours = {priority_label(level).casefold() for level in Level}
     return tuple(label for label in look.facts.labels if label.casefold() not in ours)
-
-
-def waiting_on(facts: PullFacts) -> Literal["author", "reviewers"] | None:
-    """Return whose turn it is: the author's after a review asked for changes and nothing came since."""
-    asks = [one for one in facts.reviews if one.state == "CHANGES_REQUESTED" and one.submitted_at is not None]
-    if asks:
-        last = max(one.submitted_at for one in asks if one.submitted_at is not None)
-        on_this_head = any(one.commit_sha == facts.target.head_sha for one in asks)
-        answered = any(one.author == facts.author and one.created_at > last for one in facts.comments)
-        return "author" if on_this_head and not answered else "reviewers"
-    return "reviewers" if facts.requested_reviewers else None

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from bot import standing
 from bot.actions import SetOverride, Target
 from bot.db.models import Comment, Decision, Event, Override, Permission, Pull
-from bot.facts import PullFacts
+from bot.facts import PullFacts, waiting_on
 
 PERMISSION_LIFE = timedelta(minutes=5)
 
@@ -50,6 +51,7 @@ def record(
 ) -> bool:
     """Append a decision and its event; False, and nothing added, where it equals the latest of its head."""
     facts_hash = digest([value, list(evidence)])
+    standing.roll_up(session, target, kind, value)
     before = latest(session, target.repo_id, target.number, kind)
     if before is not None and before.head_sha == target.head_sha and before.facts_hash == facts_hash:
         return False
@@ -77,6 +79,8 @@ def tell(session: Session, target: Target, kind: str, data: Mapping[str, Any], n
 def remember_pull(session: Session, facts: PullFacts) -> None:
     """Keep the pull request's row for the queue page as it was just read."""
     target = facts.target
+    before = session.get(Pull, (target.repo_id, target.number))
+    moved = {} if before is not None and before.head_sha == target.head_sha else standing.NOT_JUDGED
     session.merge(
         Pull(
             repo_id=target.repo_id,
@@ -93,6 +97,8 @@ def remember_pull(session: Session, facts: PullFacts) -> None:
             updated_at=facts.updated_at,
             opened_by_association=facts.author_association,
             mode=target.mode.value,
+            turn=waiting_on(facts) or "",
+            **moved,
         )
     )
 

@@ -81,9 +81,14 @@ class Repository(Base):
 
 
 class Pull(Base):
-    """A pull request as it was last read: a view for the queue page, never the ground of a decision."""
+    """A pull request as it was last read: a view for the queue page, never the ground of a decision.
+
+    `turn` is whose turn reviews make it (`author`, `reviewers` or empty). `level`, `score`, `ci`, `perf` and
+    `perf_pct` repeat the latest decisions (`bot.standing`); the last three are of the present head.
+    """
 
     __tablename__ = "pull"
+    __table_args__ = (Index("ix_pull_state_score_created_at", "state", "score", "created_at"),)
 
     repo_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -99,6 +104,12 @@ class Pull(Base):
     updated_at: Mapped[datetime]
     opened_by_association: Mapped[str] = mapped_column(default="NONE")
     mode: Mapped[str] = mapped_column(SafeString(16), default="comment")
+    turn: Mapped[str] = mapped_column(SafeString(16), default="")
+    level: Mapped[str] = mapped_column(SafeString(16), default="")
+    score: Mapped[int] = mapped_column(default=0)
+    ci: Mapped[str] = mapped_column(SafeString(16), default="")
+    perf: Mapped[str] = mapped_column(SafeString(32), default="")
+    perf_pct: Mapped[float | None]
 
 
 class Delivery(Base):
@@ -272,16 +283,17 @@ class Log(Base):
 class CiJob(Base):
     """One attempt of one CI job as it was seen, and what its log said, so that nobody has to read it again.
 
-    `key` is `bot.ci.logstore.job_key`; `at` is when its build was created; `data` holds the rest of the
-    snapshot's job; `reading` is `bot.ci.readings`' form of what failed (None: not read, or nothing did).
+    `key` is `bot.ci.logstore.job_key`; `at` is when its build was created; `red` says that its failures need
+    a verdict; `data` holds the snapshot's job without log and report; `reading` is `bot.ci.readings`' form of
+    what failed (None: not read, or nothing did).
     """
 
     __tablename__ = "ci_job"
     __table_args__ = (
         Index("uq_ci_job_repo_id_key", "repo_id", "key", unique=True),
-        Index("ix_ci_job_repo_id_branch_for_pull_at", "repo_id", "branch", "for_pull", "at"),
-        Index("ix_ci_job_repo_id_for_pull_conclusion_at", "repo_id", "for_pull", "conclusion", "at"),
-        Index("ix_ci_job_repo_id_sha", "repo_id", "sha"),
+        Index("ix_ci_job_repo_id_branch_for_pull_at_sha", "repo_id", "branch", "for_pull", "at", "sha"),
+        Index("ix_ci_job_repo_id_for_pull_red_at", "repo_id", "for_pull", "red", "at"),
+        Index("ix_ci_job_repo_id_sha_name", "repo_id", "sha", "name"),
         Index("ix_ci_job_repo_id_name_at", "repo_id", "name", "at"),
         {"sqlite_autoincrement": True},
     )
@@ -300,6 +312,8 @@ class CiJob(Base):
     for_pull: Mapped[bool] = mapped_column(default=False)
     number: Mapped[int | None]
     conclusion: Mapped[str] = mapped_column(SafeString(32))
+    red: Mapped[bool] = mapped_column(default=False)
+    seconds: Mapped[float | None]
     at: Mapped[datetime] = mapped_column(index=True)
     committed_at: Mapped[datetime | None]
     data: Mapped[dict[str, Any]] = mapped_column(default=dict)

@@ -53,7 +53,10 @@ class Nightly(Base):
     """
 
     __tablename__ = "nightly"
-    __table_args__ = (Index("ix_nightly_repo_id_night", "repo_id", "night"),)
+    __table_args__ = (
+        Index("ix_nightly_repo_id_night", "repo_id", "night"),
+        Index("ix_nightly_repo_id_sha", "repo_id", "sha"),
+    )
 
     series_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     night: Mapped[date] = mapped_column(primary_key=True)
