@@ -70,6 +70,8 @@ def upgrade() -> None:
         sa.Column("for_pull", sa.Boolean(), nullable=False),
         sa.Column("number", sa.Integer(), nullable=True),
         sa.Column("conclusion", types.SafeString(length=32), nullable=False),
+        sa.Column("red", sa.Boolean(), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=True),
         sa.Column("at", types.UtcDateTime(timezone=True), nullable=False),
         sa.Column("committed_at", types.UtcDateTime(timezone=True), nullable=True),
         sa.Column("data", types.SafeJson(), nullable=False),
@@ -80,15 +82,17 @@ def upgrade() -> None:
     with op.batch_alter_table("ci_job", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_ci_job_at"), ["at"], unique=False)
         batch_op.create_index(
-            "ix_ci_job_repo_id_branch_for_pull_at", ["repo_id", "branch", "for_pull", "at"], unique=False
+            "ix_ci_job_repo_id_branch_for_pull_at_sha",
+            ["repo_id", "branch", "for_pull", "at", "sha"],
+            unique=False,
         )
         batch_op.create_index(
-            "ix_ci_job_repo_id_for_pull_conclusion_at",
-            ["repo_id", "for_pull", "conclusion", "at"],
+            "ix_ci_job_repo_id_for_pull_red_at",
+            ["repo_id", "for_pull", "red", "at"],
             unique=False,
         )
         batch_op.create_index("ix_ci_job_repo_id_name_at", ["repo_id", "name", "at"], unique=False)
-        batch_op.create_index("ix_ci_job_repo_id_sha", ["repo_id", "sha"], unique=False)
+        batch_op.create_index("ix_ci_job_repo_id_sha_name", ["repo_id", "sha", "name"], unique=False)
         batch_op.create_index("uq_ci_job_repo_id_key", ["repo_id", "key"], unique=True)
 
     op.create_table(
@@ -128,10 +132,10 @@ def downgrade() -> None:
     op.drop_table("signature")
     with op.batch_alter_table("ci_job", schema=None) as batch_op:
         batch_op.drop_index("uq_ci_job_repo_id_key")
-        batch_op.drop_index("ix_ci_job_repo_id_sha")
+        batch_op.drop_index("ix_ci_job_repo_id_sha_name")
         batch_op.drop_index("ix_ci_job_repo_id_name_at")
-        batch_op.drop_index("ix_ci_job_repo_id_for_pull_conclusion_at")
-        batch_op.drop_index("ix_ci_job_repo_id_branch_for_pull_at")
+        batch_op.drop_index("ix_ci_job_repo_id_for_pull_red_at")
+        batch_op.drop_index("ix_ci_job_repo_id_branch_for_pull_at_sha")
         batch_op.drop_index(batch_op.f("ix_ci_job_at"))
 
     op.drop_table("ci_job")
