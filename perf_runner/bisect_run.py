@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from perf_runner.bisect import (
     Found,
@@ -24,18 +25,20 @@ from perf_runner.stats import MAD_TO_SD
 TRIES = 3  # a noisy spell of the host ends; three experiments in a row seldom all fall into one
 Measure = Callable[[str, str, float | None], CaseResult]
 Say = Callable[[str], None]
+Sha = Annotated[str, Field(max_length=64)]
+MOST_COMMITS = 10_000
 
 
 class Probe(Frozen):
     """One experiment of a bisect: the commit, its side, and what was measured against the good commit."""
 
-    sha: str
+    sha: Sha
     side: Side
     change_pct: float | None = None
     low_pct: float | None = None
     high_pct: float | None = None
     runs_used: int = 0
-    why: str = ""
+    why: str = Field(default="", max_length=1000)
 
 
 class BisectRecord(Frozen):
@@ -44,18 +47,18 @@ class BisectRecord(Frozen):
     `hunted` is bad against good; `culprit_change` the culprit against its own parent.
     """
 
-    good: str
-    bad: str
-    case: str
+    good: Sha
+    bad: Sha
+    case: str = Field(max_length=200)
     hunted: Decision | None = None
-    probes: tuple[Probe, ...] = ()
-    culprit: str | None = None
+    probes: tuple[Probe, ...] = Field(default=(), max_length=MOST_COMMITS)
+    culprit: Sha | None = None
     culprit_change: Decision | None = None
-    candidates: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
+    candidates: tuple[Sha, ...] = Field(default=(), max_length=MOST_COMMITS)
+    skipped: tuple[Sha, ...] = Field(default=(), max_length=MOST_COMMITS)
     runs_used: int = 0
-    refused: str | None = None
-    says: str = ""
+    refused: str | None = Field(default=None, max_length=2000)
+    says: str = Field(default="", max_length=2000)
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def take(good: str, sha: str, effect: float, steps: Steps) -> Probe:
             low_pct=decision.low_pct,
             high_pct=decision.high_pct,
             runs_used=runs_used,
-            why=decision.why,
+            why=decision.why[:1000],
         )
         if probe.side is not Side.OPEN:
             break

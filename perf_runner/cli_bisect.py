@@ -47,6 +47,7 @@ class Options:
 
 def search(repo: Path, ends: tuple[str, str], case: str, max_blocks: int, options: Options) -> "BisectRecord":
     """Return the record of a bisect over a folder of its own, which is removed afterwards."""
+    from perf_runner.bisect_errand import commits_of
     from perf_runner.bisect_run import BisectRecord, Steps, run, stored
     from perf_runner.checkout import import_repository
     from perf_runner.cli_experiment import sandbox_or_exit
@@ -56,9 +57,7 @@ def search(repo: Path, ends: tuple[str, str], case: str, max_blocks: int, option
     with tempfile.TemporaryDirectory(prefix="prgate-bisect-", ignore_cleanup_errors=True) as folder:
         repository = import_repository(repo, Path(folder) / "git")
         good, bad = (repository.resolve(name) for name in ends)
-        commits = (good, *repository.commits_between(good, bad))
-        if commits[-1] != bad or repository.merge_base(good, bad) != good:
-            raise ValueError("the good revision must be an ancestor of the bad one")
+        commits = commits_of(repository, good, bad)
         record = BisectRecord(good=good, bad=bad, case=case)
         if options.state is not None:
             record = stored(options.state, record)

@@ -1,4 +1,4 @@
-"""One claimed run from its spec to its report: measures the cases, or runs tests on both arms."""
+"""One claimed run from its spec to its report: measures cases, runs tests on both arms, or bisects."""
 
 import contextlib
 import logging
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perf_runner.bisect_errand import Search
+from perf_runner.bisect_run import BisectRecord
 from perf_runner.checkout import Repository, import_repository
 from perf_runner.client import RefusedError, RunLostError, ServiceClient, ServiceError
 from perf_runner.experiment import CanceledError, Experiment, Hooks
@@ -99,6 +101,8 @@ class Errand:
             with self._workspace(sandbox) as workspace:
                 if self.spec.kind == "tests":
                     return report.model_copy(update={"tests": self._run_tests(workspace)})
+                if self.spec.kind == "bisect":
+                    return report.model_copy(update={"bisect": self._bisect(workspace, machine)})
                 for result in self._measure_cases(workspace, machine):
                     results.append(result)
             return report.model_copy(update={"results": tuple(results)})
@@ -153,9 +157,14 @@ class Errand:
     def _run_tests(self, workspace: Workspace) -> tuple[TestOutcome, ...]:
         if self.spec.tests is None:
             raise ValueError("the run names no tests")
-        run = TestRun(self.spec.tests, workspace, self._arms())
+        run = TestRun(
+            self.spec.tests, workspace, self._arms(), self.spec.time_budget_s, on_progress=self.pulse.show
+        )
         self._begin(run)
         return run.run()
+
+    def _bisect(self, workspace: Workspace, machine: Machine) -> BisectRecord:
+        return Search(self.spec, workspace, machine, self.pulse.keep, self.pulse.show, self._begin).run()
 
     def _arms(self) -> tuple[tuple[str, str], ...]:
         return tuple((arm.name, arm.sha) for arm in self.spec.arms)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from perf_runner.gate import (
     DEFAULT_ALPHA,
     DEFAULT_MARGIN,
@@ -25,7 +27,10 @@ SHARE_CHECKED = (TargetKind.SESSION, TargetKind.OPERATOR, TargetKind.QWEN_IMAGE_
 
 
 class Progress(Frozen):
-    """How far a case is; `low_pct` and `high_pct` bound the change by what was measured so far."""
+    """How far a case is; `low_pct` and `high_pct` bound the change by what was measured so far.
+
+    `stage` says in words what is being done, where a run has more to do than one case's blocks.
+    """
 
     case: str
     blocks_done: int
@@ -35,6 +40,7 @@ class Progress(Frozen):
     change_pct: float | None = None
     low_pct: float | None = None
     high_pct: float | None = None
+    stage: str = Field(default="", max_length=300)
 
 
 @dataclass(frozen=True)

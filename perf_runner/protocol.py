@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
+from perf_runner.bisect_run import BisectRecord
 from perf_runner.models import Arm, BenchmarkCase, Block, CaseResult, Frozen, Machine
 from perf_runner.plan import Progress
 
@@ -33,6 +34,8 @@ MAX_BEAT_BYTES = 4 * 1024**2
 MAX_BUNDLE_BYTES = 2 * 1024**3
 RUN_TASK = "perf_runner.ring"
 DEFAULT_QUEUES = ("runner.cpu",)
+MAX_TEST_ID = 1000
+TEST_COMMAND = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
 TOKEN_VERSION = "1"  # noqa: S105 - a format's number, no secret
 
 Model = TypeVar("Model", bound=Frozen)
@@ -69,29 +72,54 @@ class Prior(Frozen):
     df: float = Field(default=10.0, gt=0)
 
 
+def is_test_id(text: str) -> bool:
+    """Say whether a text can only be read as the id of one test: a relative path, `::`, and a name.
+
+    An id becomes an argument of the test command, where a dash begins an option and `@` names a file of
+    further arguments.
+    """
+    path, separator, name = text.partition("::")
+    inside = not path.startswith(("-", "@", "/", "~")) and ".." not in path.split("/")
+    return len(text) <= MAX_TEST_ID and bool(path and separator and name) and inside and text.isprintable()
+
+
+def require_test_id(text: str) -> str:
+    """Return `text` where it is a test's id; ValueError otherwise."""
+    if not is_test_id(text):
+        raise ValueError("is no id of one test (path::name)")
+    return text
+
+
 class TestSpec(Frozen):
-    """Tests to run on both arms: a command that ends with their ids, and how often in each order."""
+    """Tests to run on both arms: a command that ends with their ids, and how often each arm runs it.
+
+    `lock` and `build` replace those of the base's `[perf]` section; `environment` is added to the sandbox's.
+    """
 
     __test__ = False
 
-    command: tuple[str, ...] = Field(
-        default=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"), min_length=1
-    )
-    test_ids: tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...] = Field(max_length=200)
+    command: tuple[str, ...] = Field(default=TEST_COMMAND, min_length=1)
+    test_ids: tuple[Annotated[str, AfterValidator(require_test_id)], ...] = Field(max_length=200)
     repeats: int = Field(default=3, ge=1, le=20)
     timeout_s: float = Field(default=300.0, gt=0)
+    lock: str | None = Field(default=None, max_length=400)
+    build: tuple[str, ...] = ()
+    build_timeout_s: float = Field(default=1800.0, gt=0)
+    environment: Mapping[str, str] = Field(default_factory=dict)
 
 
 class RunSpec(Frozen):
     """Everything that a worker needs to know of one run; the source comes as a bundle.
 
-    `arms`: the first is the base, the last the head. `cases` are names in the base's configuration, or whole
-    cases. `blocks` are those stored of an earlier attempt, by case name. `margins` overrule the case's.
+    `kind`: `experiment` measures `cases`, `tests` runs `tests`, `bisect` searches between the two arms with
+    the one case. `arms`: the first is the base, the last the head. `cases` are names in the base's
+    configuration, or whole cases. `blocks` are those stored of an earlier attempt, by case name. `margins`
+    overrule the case's.
     """
 
     run_id: RunId
     attempt: int = Field(ge=1)
-    kind: Literal["experiment", "tests"] = "experiment"
+    kind: Literal["experiment", "tests", "bisect"] = "experiment"
     repo_full_name: str = Field(max_length=200)
     number: int | None = None
     arms: tuple[Arm, ...] = Field(min_length=2, max_length=10)
@@ -131,7 +159,7 @@ class BeatAnswer(Frozen):
 
 
 class TestOutcome(Frozen):
-    """One test on one arm: how its runs ended, in their order, and the last line of each failure."""
+    """One test on one arm: how its runs ended, in their order, and what each that did not pass says."""
 
     __test__ = False
 
@@ -149,6 +177,7 @@ class Report(Frozen):
     outcome: Literal["done", "failed", "canceled", "handed_back"]
     results: tuple[CaseResult, ...] = Field(default=(), max_length=100)
     tests: tuple[TestOutcome, ...] = Field(default=(), max_length=2000)
+    bisect: BisectRecord | None = None
     machine: Machine | None = None
     error: str | None = Field(default=None, max_length=2000)
 

@@ -3,7 +3,7 @@
 import itertools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -97,18 +97,24 @@ class Workspace:
         }
         return plan, places
 
-    def build(self, plan: Plan, places: dict[str, Workplace]) -> None:
-        """Build every arm in its sandbox, without network; BuildError names the one that does not build."""
+    def build(self, plan: Plan, places: Mapping[str, Workplace]) -> None:
+        """Build every arm as the base's configuration says; BuildError names the one that does not build."""
         config = self.config(plan.arms[0].sha)
-        if not config.build:
+        self.build_with(config.build, config.build_timeout_s, places)
+
+    def build_with(self, command: Sequence[str], timeout_s: float, places: Mapping[str, Workplace]) -> None:
+        """Run `command` (none: nothing) in every place's sandbox, without network and with a writable tree.
+
+        BuildError names the arm for which it fails.
+        """
+        if not command:
             return
         for name, place in places.items():
-            argv = with_interpreter(config.build, place.interpreter)
             launch = Launch(
-                argv=argv,
+                argv=with_interpreter(command, place.interpreter),
                 source=place.source,
                 environment=place.environment,
-                limits=replace(place.limits, wall_s=config.build_timeout_s),
+                limits=replace(place.limits, wall_s=timeout_s),
                 readable=place.readable,
                 interpreter=place.interpreter,
                 writable_source=True,

@@ -326,6 +326,97 @@ def test_tests_run_on_both_arms_in_both_orders(toy, bundle, service, lane):
     assert {found["red_everywhere", arm].outcomes for arm in ("base", "head")} == {("failed", "failed")}
 
 
+MESSAGE = "a message that is a good deal longer than any terminal is wide, and whose very end tells: seven"
+
+
+def test_tests_run_with_their_own_build_and_environment_and_say_whole_messages(toy, bundle, service, lane):
+    tests = (
+        "import os, pathlib\n\ndef test_it():\n"
+        f"    assert pathlib.Path('built').exists() and os.environ['PLACE'] == 'moon', {MESSAGE!r}\n"
+    )
+    base = toy.commit({"test_it.py": tests, "make.py": "open('built', 'w').close()\n"})
+    head = toy.commit({"make.py": "pass\n"})
+    spec = TestSpec(
+        test_ids=("test_it.py::test_it",),
+        repeats=1,
+        build=("python", "make.py"),
+        environment={"PLACE": "moon"},
+    )
+    service.enqueue(spec_of(base, head, kind="tests", tests=spec), bundle())
+    lane.poll_once()
+    found = {test.arm: test for test in service.reports[0].tests}
+    assert found["base"].outcomes == ("passed",)
+    assert found["head"].outcomes == ("failed",)
+    assert MESSAGE in found["head"].messages[0]
+    assert service.beats[-1].progress.stage == "0 of 1 rounds done"
+
+
+def test_tests_whose_revision_does_not_build_are_a_failed_run_with_the_reason(toy, bundle, service, lane):
+    base = toy.commit({"make.py": "pass\n", "test_it.py": "def test_it():\n    pass\n"})
+    head = toy.commit({"make.py": "raise SystemExit('no compiler')\n"})
+    spec = TestSpec(test_ids=("test_it.py::test_it",), build=("python", "make.py"))
+    service.enqueue(spec_of(base, head, kind="tests", tests=spec), bundle())
+    lane.poll_once()
+    assert service.reports[0].outcome == "failed"
+    assert "head: the revision does not build: it ended with code 1: no compiler" in service.reports[0].error
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "-p evil::x",
+        "--pyargs::x",
+        "@arguments::x",
+        "/etc/passwd::x",
+        "../outside.py::x",
+        "tests/../../x.py::x",
+        "tests/x.py",
+        "tests/x.py::",
+        "tests/x.py::a\nb",
+        "tests/x.py::a\x00",
+        "x.py::" + "a" * 1000,
+    ],
+)
+def test_what_is_no_id_of_one_test_never_becomes_an_argument(hostile):
+    with pytest.raises(ValueError, match="no id of one test"):
+        TestSpec(test_ids=(hostile,))
+
+
+def test_a_bisect_names_the_culprit_and_another_worker_goes_on_from_its_blocks(toy, bundle, service, lane):
+    product = (toy.folder / "toy.py").read_text()
+    good = toy.git("rev-parse", "HEAD")
+    broken = toy.commit({"toy.py": "raise SystemExit(1)\n"}, "does not start")
+    toy.commit({"toy.py": product}, "starts again")
+    culprit = toy.slower(2.0)
+    service.enqueue(spec_of(good, culprit, kind="bisect"), bundle())
+    lane.poll_once()
+    (report,) = service.reports
+    assert report.outcome == "done"
+    assert report.bisect.culprit == culprit
+    assert report.bisect.skipped == (broken,)
+    assert report.bisect.culprit_change.low_pct > 0
+    stored = {}
+    for one in (one for beat in service.beats for one in beat.blocks):
+        stored.setdefault(one.case, []).append(one.block)
+    assert any("commits left" in beat.progress.stage for beat in service.beats if beat.progress)
+    service.enqueue(spec_of(good, culprit, "run-2", kind="bisect", attempt=2, blocks=stored), bundle())
+    lane.poll_once()
+    assert service.reports[1].bisect.culprit_change == report.bisect.culprit_change
+    assert not [beat for beat in service.beats if beat.attempt == 2 and beat.blocks]
+
+
+def test_a_bisect_of_unrelated_ends_or_of_nothing_slower_says_so(toy, bundle, service, lane):
+    good = toy.git("rev-parse", "HEAD")
+    bad = toy.commit({"README": "same speed"})
+    for run_id, ends in (("run-1", (bad, good)), ("run-2", (good, bad))):
+        service.enqueue(spec_of(*ends, run_id=run_id, kind="bisect"), bundle())
+        lane.poll_once()
+    backwards, nothing = service.reports
+    assert (backwards.outcome, nothing.outcome) == ("failed", "failed")
+    assert "must be an ancestor" in backwards.error
+    assert "no regression to hunt" in nothing.error
+
+
 def wait_for(condition, timeout_s=30.0):
     """Return once `condition` holds; fail the test when it does not in time."""
     deadline = time.monotonic() + timeout_s
