@@ -1,4 +1,4 @@
-"""What the pages show, as frozen values; a page and its `.json` twin render the same value."""
+"""What all pages show alike, as frozen values; a page and its `.json` twin render the same value."""
 
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -9,9 +9,23 @@ Tone = Literal["good", "bad", "unsure", "soft"]
 
 
 class View(BaseModel):
-    """A frozen value of a page; `schema` tells readers of the JSON which form this is."""
+    """A frozen value of a page."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class Page(View):
+    """A page as a whole; `schema` tells readers of the JSON which form this is."""
+
+    schema_: Literal[1] = Field(default=1, serialization_alias="schema")
+
+
+class Asking(BaseModel):
+    """What a page is asked for, by its address; other words in the address mean nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    after: str = Field(default="", max_length=600)
 
 
 class Badge(View):
@@ -21,61 +35,11 @@ class Badge(View):
     tone: Tone = "soft"
 
 
-class QueueRow(View):
-    """One open pull request of the queue."""
-
-    repo: str
-    number: int
-    title: str
-    author: str
-    draft: bool
-    opened_at: datetime
-    priority: Badge
-    score: int
-    owners: tuple[str, ...]
-    ci: Badge
-    perf: Badge
-
-
-class QueuePage(View):
-    """A keyset page of the queue, most urgent first; `next` opens the following page."""
-
-    schema_: Literal[1] = Field(default=1, serialization_alias="schema")
-    items: tuple[QueueRow, ...]
-    next: str | None = None
-
-
-class Entry(View):
-    """One thing that happened to a pull request: a decision, an answer or a run, with what it rests on."""
-
-    at: datetime
-    kind: str
-    title: str
-    badge: Badge | None = None
-    head_sha: str | None = None
-    reasons: tuple[str, ...] = ()
-    detail: Any = None
-
-
-class PullPage(View):
-    """The story of one pull request, newest first."""
-
-    schema_: Literal[1] = Field(default=1, serialization_alias="schema")
-    repo: str
-    number: int
-    title: str
-    author: str
-    state: str
-    draft: bool
-    head_sha: str
-    url: str
-    story: tuple[Entry, ...]
-
-
 NOTHING = Badge(text="–")
 PRIORITY_TONES: dict[str, Tone] = {"critical": "bad", "high": "bad", "medium": "unsure", "low": "soft"}
 CI_BADGES = {
     "green": Badge(text="green", tone="good"),
+    "pending": Badge(text="running"),
     "unrelated": Badge(text="red, unrelated", tone="good"),
     "unknown": Badge(text="red, unknown", tone="unsure"),
     "regression": Badge(text="red, regression", tone="bad"),
@@ -83,6 +47,7 @@ CI_BADGES = {
 PERF_TONES: dict[str, Tone] = {
     "regression": "bad",
     "no_regression": "good",
+    "improved": "good",
     "inconclusive": "unsure",
     "failed": "unsure",
 }
@@ -102,18 +67,27 @@ def ci_badge(value: dict[str, Any] | None) -> Badge:
 def perf_badge(value: dict[str, Any] | None) -> Badge:
     """Return the badge of a performance decision's value (`{"state": …, "decision": …, "change_pct": …}`)."""
     value = value or {}
-    word = str(value.get("decision") or value.get("state") or "")
+    word = "improved" if value.get("improved") else str(value.get("decision") or value.get("state") or "")
+    change = value.get("change_pct")
+    return perf_word_badge(word, float(change) if isinstance(change, int | float) else None)
+
+
+def perf_word_badge(word: str, change_pct: float | None) -> Badge:
+    """Return the badge of a performance decision's word, with the change where it is known."""
     if not word:
         return NOTHING
-    change = value.get("change_pct")
-    shown = "improved" if value.get("improved") else word.replace("_", " ")
-    text = f"{shown} ({change:+.1f} %)" if isinstance(change, int | float) else shown
+    shown = word.replace("_", " ")
+    text = f"{shown} ({change_pct:+.1f} %)" if change_pct is not None else shown
     return Badge(text=text, tone=PERF_TONES.get(word, "soft"))
 
 
 def age(since: datetime, now: datetime) -> str:
     """Say how long ago `since` was, in its largest whole unit (`3 d`, `5 h`, `2 min`)."""
-    passed = max(now - since, timedelta(0))
+    return span(max(now - since, timedelta(0)))
+
+
+def span(passed: timedelta) -> str:
+    """Say how long a time is, in its largest whole unit."""
     if passed.days:
         return f"{passed.days} d"
     hours, rest = divmod(passed.seconds, 3600)

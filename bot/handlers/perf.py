@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from bot import permissions, runs_queue
 from bot.actions import Action, CancelRuns, Mode, Record, Schedule, SetCheck, UpsertComment
 from bot.clients import Clients
@@ -17,6 +15,7 @@ from bot.gathering import Look, look_at
 from bot.perf_note import PerfView, check_state, headline, overall, perf_note
 from bot.perf_note import RunState as NoteState
 from bot.pulls import merge_base
+from bot.run_results import case_name, progress_words, results_of
 from perf_runner.models import CaseResult
 
 CHECK = "prgate/perf"
@@ -160,30 +159,6 @@ def view_of(run: RunFacts) -> PerfView:
         results=results_of(run.result),
         error=run.error,
     )
-
-
-def case_name(case: Any) -> str:
-    """Return the name of a case, which a run holds whole or by name."""
-    return str(case.get("name", "")) if isinstance(case, dict) else str(case)
-
-
-def progress_words(progress: Mapping[str, Any]) -> str | None:
-    """Return how far a run is, in words; None before its first sign of life."""
-    done, most = progress.get("blocks_done"), progress.get("blocks_max")
-    if not isinstance(done, int) or not isinstance(most, int):
-        return None
-    return f"{progress.get('case', 'A case')}: {done} of at most {most} blocks done"
-
-
-def results_of(result: Mapping[str, Any]) -> tuple[CaseResult, ...]:
-    """Return a run's results; what is not one (the lane's word is not trusted) is left out."""
-    found = []
-    for item in result.get("results") or ():
-        try:
-            found.append(CaseResult.model_validate(item))
-        except ValidationError:
-            continue
-    return tuple(found)
 
 
 def check(view: PerfView, look: Look) -> SetCheck:

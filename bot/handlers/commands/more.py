@@ -8,8 +8,9 @@ from bot.commands import Command
 from bot.db.models import RunState
 from bot.handlers.commands.bench import moved
 from bot.handlers.commands.shared import CommandFacts, Reply, says
-from bot.handlers.perf import RunFacts, current_run, results_of
+from bot.handlers.perf import RunFacts, current_run
 from bot.perf_note import overall
+from bot.run_results import results_of
 from perf_runner.models import Outcome
 
 MOST_BLOCKS = 60

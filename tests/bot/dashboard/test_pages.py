@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from bot import store
+from bot.actions import Target
 from bot.dashboard.routes import create_router
 from bot.db.engine import Sessions, open_engine, open_reading_sessions, open_sessions
-from bot.db.models import Base, Decision, Pull, Repository, Run, RunState
+from bot.db.models import Base, Pull, Repository, Run, RunState
 
 NOW = datetime(2026, 9, 21, 12, tzinfo=UTC)
 HEAD = "4d72f68029474d72f68029474d72f68029474d72"
@@ -50,10 +53,8 @@ def pull(number: int, title: str, **changes: object) -> Pull:
     return Pull(**{**values, **changes})
 
 
-def decision(number: int, kind: str, value: dict[str, object], head: str = HEAD) -> Decision:
-    return Decision(
-        repo_id=1, number=number, kind=kind, head_sha=head, decided_at=NOW, value=value, evidence=[]
-    )
+def decide(session: Session, number: int, kind: str, value: dict[str, object], head: str = HEAD) -> None:
+    store.record(session, Target(1, "omni/omni", number, head), kind, value, [], NOW)
 
 
 def fill(sessions: Sessions) -> None:
@@ -62,11 +63,11 @@ def fill(sessions: Sessions) -> None:
         session.add(pull(1, "Gate the fused path on short sequences"))
         session.add(pull(2, "<script>alert(1)</script> & more", author="author-2"))
         session.add(pull(3, "Already merged", state="closed"))
-        session.add(decision(1, "priority", {"level": "high", "score": 60, "reasons": []}))
-        session.add(decision(1, "route", {"ask": ["owner-01"], "owners": [], "modules": []}))
-        session.add(decision(1, "ci", {"overall": "unrelated", "failures": []}))
-        session.add(decision(1, "perf", {"decision": "regression", "change_pct": 10.94, "why": "slower"}))
-        session.add(decision(2, "ci", {"overall": "regression", "failures": []}, head="0" * 40))
+        decide(session, 1, "priority", {"level": "high", "score": 60, "reasons": []})
+        decide(session, 1, "route", {"ask": ["owner-01"], "owners": [], "modules": []})
+        decide(session, 1, "ci", {"overall": "unrelated", "failures": []})
+        decide(session, 1, "perf", {"decision": "regression", "change_pct": 10.94, "why": "slower"})
+        decide(session, 2, "ci", {"overall": "regression", "failures": []}, head="0" * 40)
         session.add(
             Run(
                 id="run-1",
@@ -95,7 +96,7 @@ def test_the_queue_lists_open_pull_requests_most_urgent_first(client: TestClient
     assert [item["number"] for item in page["items"]] == [1, 2]
     first = page["items"][0]
     assert first["priority"] == {"text": "high", "tone": "bad"}
-    assert first["owners"] == ["owner-01"]
+    assert first["owners"] == [{"login": "owner-01", "open_requests": 1}]
     assert first["ci"]["text"] == "red, unrelated"
     assert first["perf"]["text"] == "regression (+10.9 %)"
 
