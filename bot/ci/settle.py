@@ -5,6 +5,7 @@ from typing import Literal
 
 from bot.ci.evidence import short
 from bot.ci.nature import Nature
+from bot.ci.rules.settled import settled_run, what_was_seen
 from bot.ci.weigh import SHAKY, Weighed
 
 Action = Literal["settle", "retry", "look"]
@@ -24,6 +25,7 @@ def settle(weighed: Weighed) -> Settle:
     """Return what would settle a failure that is undecided."""
     job, test = weighed.case.job.name, weighed.case.failure.test
     base = weighed.scene.snapshot.pr.merge_base_sha
+    run = settled_run(weighed.case, weighed.scene)
     head = weighed.scene.snapshot.pr.head_sha
     if weighed.case.failure.category == "unread":
         return Settle(
@@ -31,6 +33,9 @@ def settle(weighed: Weighed) -> Settle:
         )
     if weighed.case.failure.signature is None:
         return Settle("retry", job, head, no_log(weighed, job))
+    if run is not None:
+        seen = what_was_seen(weighed.case, run, weighed.on_base)
+        return Settle("look", job, head, f"{seen} A person has to look, or retry `{job}`.")
     if base is None:
         says = f"Rebase on the base branch, so that there is a merge base, and run `{test or job}` on both."
         return Settle("retry", job, head, says)

@@ -4,6 +4,7 @@ A snapshot is tolerant of what it reads: unknown keys are ignored, a value that 
 and None means "not known", which is never evidence in either direction.
 """
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -143,6 +144,11 @@ class Job(Frozen):
     junit: MaybeText = None
 
     @property
+    def key(self) -> str:
+        """Return what this attempt is known by wherever it is kept."""
+        return hashlib.sha256(f"{self.provider}:{self.build}:{self.id}".encode()).hexdigest()
+
+    @property
     def is_failure(self) -> bool:
         """Say whether this job's failures need a verdict."""
         return self.conclusion in ("failed", "timed_out") and not self.soft_failed
@@ -224,14 +230,20 @@ class JobHistory(Frozen):
 
 
 class SettleRun(Frozen):
-    """One test, run again on purpose on the merge base and on the head of one machine."""
+    """One test, run again on purpose on the merge base and on the head of one machine.
+
+    The messages are the distinct ones of its failures, as pytest's summary has them; `could_not` says why it
+    did not run.
+    """
 
     test: Text = ""
     base_passed: Number = None
     base_failed: Number = None
     head_passed: Number = None
     head_failed: Number = None
-    base_exception: MaybeText = None
+    base_messages: Annotated[tuple[str, ...], BeforeValidator(to_words)] = ()
+    head_messages: Annotated[tuple[str, ...], BeforeValidator(to_words)] = ()
+    could_not: MaybeText = None
     url: MaybeText = None
 
 

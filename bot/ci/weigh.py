@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bot.ci.evidence import Evidence
 from bot.ci.nature import Nature, nature_of
-from bot.ci.rules import base, elsewhere, guilt, issues, machines, reachable, retries
+from bot.ci.rules import base, elsewhere, guilt, issues, machines, reachable, retries, settled
 from bot.ci.rules.base import OnBase
 from bot.ci.rules.guilt import GuiltRule
 from bot.ci.scene import Case, Scene
@@ -97,10 +97,17 @@ def weigh(case: Case, scene: Scene, guilt_rules: Sequence[GuiltRule] = guilt.RUL
         known_test=issues.known_test(case, tracked),
         on_other_pulls=elsewhere.same_signature_on_other_pulls(case, scene),
         on_another_pull=elsewhere.seen_on_another_pull(case, scene),
-        settled_base=retries.settled_fails_on_base(case, scene),
-        settled_head=retries.settled_fails_on_head_only(case, scene),
-        settled_flickers=retries.settled_flickers(case, scene),
+        settled_base=settled.settled_fails_on_base(case, scene, on_base),
+        settled_head=settled.settled_fails_on_head_only(case, scene),
+        settled_flickers=settled.settled_flickers(case, scene),
     )
+
+
+def settled_in_vain(weighed: Weighed) -> Evidence | None:
+    """Return what a run on purpose showed, where it proves nothing."""
+    if weighed.settled_base or weighed.settled_head or weighed.settled_flickers:
+        return None
+    return settled.settled_otherwise(weighed.case, weighed.scene, weighed.on_base)
 
 
 def context_of(weighed: Weighed) -> tuple[Evidence, ...]:
@@ -117,5 +124,6 @@ def context_of(weighed: Weighed) -> tuple[Evidence, ...]:
         reachable.imports_say(case, scene),
         machines.odd_duration(case, scene),
         machines.job_record(case, scene),
+        settled_in_vain(weighed),
     )
     return tuple(one for one in found if one)

@@ -8,9 +8,8 @@ from bot.ci.nature import nature_of
 from bot.ci.rules.base import url_of
 from bot.ci.rules.match import compare
 from bot.ci.scene import Case, Scene
-from bot.ci.snapshot import Job, SettleRun
+from bot.ci.snapshot import Job
 
-STEADY_RUNS = 3
 STEADY_JOB = re.compile(
     r"lint|format|(?:^|[^a-z])build(?:[^a-z]|$)|compile|type-?check|mypy|clippy|pre-?commit|docs?(?:[^a-z]|$)"
     r"|spell|link-?check|changelog|licen[cs]e|label|policy|sanity|backwards?_compat|(?:^|[^a-z])bc[_-]|package|schema",
@@ -107,49 +106,6 @@ def red_retries(case: Case, scene: Scene) -> list[tuple[Job, Reading]]:
         for place in places
         if place in scene.retries.readings
     ]
-
-
-def settled_run(case: Case, scene: Scene) -> SettleRun | None:
-    """Return what running this test on purpose on base and head gave, where that was done."""
-    key = case.failure.key
-    return next((run for run in scene.snapshot.settled if key and run.test == case.failure.test), None)
-
-
-def settled_fails_on_base(case: Case, scene: Scene) -> Evidence | None:
-    """Run on purpose, the test fails on the merge base too, every time."""
-    run = settled_run(case, scene)
-    if run is None or not run.base_failed or run.base_passed or run.base_failed < STEADY_RUNS:
-        return None
-    if run.base_exception and case.failure.exception and run.base_exception != case.failure.exception:
-        return None
-    says = (
-        f"Run on purpose, `{run.test}` fails on the merge base {run.base_failed} times of {run.base_failed}."
-    )
-    return Evidence("settled_fails_on_base", "strong", says, run.url, scene.snapshot.pr.merge_base_sha)
-
-
-def settled_flickers(case: Case, scene: Scene) -> Evidence | None:
-    """Run on purpose, the test both passes and fails on the merge base."""
-    run = settled_run(case, scene)
-    if run is None or not run.base_failed or not run.base_passed:
-        return None
-    total = run.base_failed + run.base_passed
-    says = f"Run on purpose, `{run.test}` fails {run.base_failed} times of {total} on the merge base."
-    return Evidence("settled_flickers", "strong", says, run.url, scene.snapshot.pr.merge_base_sha)
-
-
-def settled_fails_on_head_only(case: Case, scene: Scene) -> Evidence | None:
-    """Run on purpose, the test passes on the merge base every time and fails on the head every time."""
-    run = settled_run(case, scene)
-    if run is None or run.base_failed or run.head_passed:
-        return None
-    if (run.base_passed or 0) < STEADY_RUNS or (run.head_failed or 0) < STEADY_RUNS:
-        return None
-    says = (
-        f"Run on purpose, `{run.test}` passes on the merge base {run.base_passed} times of {run.base_passed} "
-        f"and fails on the head {run.head_failed} times of {run.head_failed}."
-    )
-    return Evidence("settled_fails_on_head_only", "strong", says, run.url, scene.snapshot.pr.head_sha)
 
 
 def is_deterministic(case: Case) -> bool:
