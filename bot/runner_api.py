@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from bot import metrics, mirror, runs
+from bot import metrics, mirror, runs, standing
 from bot.db.engine import Sessions
 from bot.db.models import Repository, Run, RunState
 from bot.errors import PayloadRejected, one_line
@@ -64,6 +64,9 @@ class RunnerApi:
         if not any(hmac.compare_digest(given, key.encode()) for key in self._lane_keys):
             raise PayloadRejected(401, "the lane key is missing or wrong")
         asked = read(PollRequest, await read_body(request, SMALL_BODY), SMALL_BODY)
+        await run_in_threadpool(
+            standing.see_worker, self._sessions, asked.worker, asked.machine, asked.queues
+        )
         offered = await run_in_threadpool(runs.offer, self._sessions, asked.queues, self._settings)
         return answer(offered) if offered else Response(status_code=204)
 
@@ -76,6 +79,9 @@ class RunnerApi:
         )
         if spec is None:
             raise PayloadRejected(409, LOST)
+        await run_in_threadpool(
+            standing.see_worker, self._sessions, asked.worker, asked.machine, None, run_id
+        )
         with bound(run=run_id):
             log.info("run claimed", worker=asked.worker, attempt=hold.attempt)
         return answer(spec)
@@ -90,6 +96,7 @@ class RunnerApi:
         )
         if cancel is None:
             raise PayloadRejected(409, LOST)
+        await run_in_threadpool(standing.hear_worker, self._sessions, said.worker, run_id)
         return answer(BeatAnswer(cancel=cancel))
 
     async def report(self, run_id: str, request: Request) -> Response:
@@ -98,6 +105,7 @@ class RunnerApi:
         said = parsed(parse_report, await read_body(request, MAX_REPORT_BYTES))
         if not await run_in_threadpool(runs.report, self._sessions, hold, said):
             raise PayloadRejected(409, LOST)
+        await run_in_threadpool(standing.hear_worker, self._sessions, said.worker, None)
         with bound(run=run_id):
             log.info("run reported", outcome=said.outcome, attempt=hold.attempt)
         return Response(status_code=204)

@@ -1,6 +1,6 @@
-"""How a pull request stands now, beside its row: decisions rolled up, so that the queue is one indexed read.
+"""Views beside the truth, so that pages are indexed reads: how a pull request stands, which workers there are.
 
-The decisions are the truth; what is kept here is a view of the latest of each kind, written with it.
+The decisions are the truth; a pull request's row repeats the latest of each kind, written with it.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,14 @@ from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from bot.actions import Target
+from bot.db.engine import Sessions
 from bot.db.models import Pull
-from bot.db.standing import Asked
-from bot.db.upsert import insert_into
+from bot.db.standing import Asked, LaneWorker
+from bot.db.types import now_plus
+from bot.db.upsert import changed, insert_into
+from perf_runner.models import Machine
 
+FORGOTTEN_AFTER_S = 30 * 86_400.0
 NOT_JUDGED: Mapping[str, Any] = {"ci": "", "perf": "", "perf_pct": None}
 
 
@@ -50,3 +54,31 @@ def keep_asked(session: Session, target: Target, names: tuple[str, ...]) -> None
     ]
     if rows:
         session.execute(insert_into(session, Asked).on_conflict_do_nothing(), rows)
+
+
+def see_worker(
+    sessions: Sessions,
+    name: str,
+    machine: Machine,
+    queues: tuple[str, ...] | None = None,
+    run: str | None = None,
+) -> None:
+    """Keep that a worker of the runner lane showed itself; `queues` None: they are as they were."""
+    values: dict[str, Any] = {
+        "machine": machine.model_dump(mode="json"),
+        "run_id": run,
+        "seen_at": now_plus(0),
+    }
+    if queues is not None:
+        values["queues"] = list(queues)
+    with sessions.begin() as session:
+        upsert = insert_into(session, LaneWorker).values({"name": name, "queues": [], **values})
+        session.execute(upsert.on_conflict_do_update(index_elements=["name"], set_=values))
+        session.execute(delete(LaneWorker).where(LaneWorker.seen_at < now_plus(-FORGOTTEN_AFTER_S)))
+
+
+def hear_worker(sessions: Sessions, name: str, run: str | None) -> bool:
+    """Keep a known worker's sign of life; False for one that never showed itself."""
+    with sessions.begin() as session:
+        here = update(LaneWorker).where(LaneWorker.name == name)
+        return changed(session, here.values(run_id=run, seen_at=now_plus(0))) > 0

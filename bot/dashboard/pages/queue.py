@@ -242,7 +242,7 @@ def open_requests(session: Session, logins: set[str]) -> dict[str, int]:
         .where(Asked.login.in_(sorted(logins)), Pull.state == "open")
         .group_by(Asked.login)
     )
-    return {login: count for login, count in session.execute(counted)}
+    return dict(session.execute(counted).all())
 
 
 def queue_row(pull: Pull, repo: str, waiting: str, owners: tuple[AskedPerson, ...]) -> QueueRow:
