@@ -1,7 +1,13 @@
-"""Carries out what a decision asks for: each action idempotent, nothing for a head that moved."""
+"""Carries out what a decision asks for: each action idempotent, nothing for a head that moved.
+
+First what GitHub shall show, then, in one transaction, what we keep: a worker that is killed on the way has
+kept nothing, so that the next try decides the same again and finds done what was done.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
+
+from sqlalchemy.orm import Session
 
 from bot import checks, reviews, runs_queue, store
 from bot.actions import (
@@ -26,10 +32,13 @@ from bot.clients import Clients
 from bot.commenting import upsert
 from bot.dispatch import JobSpec, look
 from bot.github import GitHubFault, connect
+from bot.jobs import enqueue
 from bot.pulls import head_of
 
 # Written to our own database alone: they need no look at the head, and shadow mode does them too.
 QUIET = (Record, Schedule, SetOverride, CancelRuns)
+# What is kept in our database, after everything else. A run is for one head, and none in shadow mode.
+KEPT = (*QUIET, EnqueueRun)
 
 
 class HeadMoved(Exception):  # noqa: N818 - nothing is wrong, the decision is merely old
@@ -39,42 +48,47 @@ class HeadMoved(Exception):  # noqa: N818 - nothing is wrong, the decision is me
 def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clients: Clients) -> None:
     """Carry out the actions in order. HeadMoved before the first write where the head is another one.
 
-    RetryLater where GitHub or the pace asks to wait: what was done is found done by the next try.
+    RetryLater where GitHub or the pace asks to wait: what was done is found done by the next try. LeaseLost
+    where another worker has the job by now: the rest is left to that one.
     """
     if target is None:
         for action in actions:
             if isinstance(action, Redeliver):
                 redeliver(action, clients)
-        schedule([action for action in actions if isinstance(action, Schedule)], spec, clients)
+        with clients.sessions() as session:
+            enqueue(session, [job_of(action, spec) for action in actions if isinstance(action, Schedule)])
+            clients.keep(session)
         return
     wanted = [action for action in actions if target.mode is not Mode.SHADOW or isinstance(action, QUIET)]
     writer = Writer(target, spec, clients)
+    if any(not isinstance(action, QUIET) for action in wanted):
+        writer.require_head()
     for action in wanted:
-        if not isinstance(action, QUIET):
-            writer.require_head()
-        writer.carry_out(action)
+        if not isinstance(action, KEPT):
+            writer.carry_out(action)
+    keep([action for action in wanted if isinstance(action, KEPT)], target, spec, clients)
+
+
+def keep(actions: Sequence[Action], target: Target, spec: JobSpec, clients: Clients) -> None:
+    """Keep what was decided, all of it or nothing; LeaseLost, and nothing kept, where the job is not ours."""
+    if not actions:
+        return
+    with clients.sessions() as session:
+        keeper = Keeper(session, target, spec, clients)
+        for action in actions:
+            keeper.keep(action)
+        clients.keep(session)
 
 
 def redeliver(action: Redeliver, clients: Clients) -> None:
     """Ask for deliveries again; one that GitHub has forgotten is lost."""
-    app = connect(clients.credentials, None)
+    app = connect(clients.credentials, None)  # no installation's pace: the App itself asks
     for delivery_id in action.delivery_ids:
         try:
             app.write("POST", f"/app/hook/deliveries/{delivery_id}/attempts")
         except GitHubFault as fault:
             if fault.status not in (404, 422):
                 raise
-
-
-def schedule(actions: Sequence[Schedule], spec: JobSpec, clients: Clients) -> None:
-    """Queue the looks that were asked for; an equal one that waits already is enough."""
-    jobs = [job_of(action, spec) for action in actions]
-    if jobs:
-        from bot.jobs import enqueue
-
-        with clients.sessions() as session:
-            enqueue(session, jobs)
-            session.commit()
 
 
 def job_of(action: Schedule, spec: JobSpec) -> JobSpec:
@@ -86,8 +100,43 @@ def job_of(action: Schedule, spec: JobSpec) -> JobSpec:
     return look(action.verb, spec.repo_id, number, action.not_before)
 
 
+class Keeper:
+    """Writes what is kept about one target into one transaction."""
+
+    def __init__(self, session: Session, target: Target, spec: JobSpec, clients: Clients) -> None:
+        self.session = session
+        self.target = target
+        self.spec = spec
+        self.now = clients.now
+
+    @singledispatchmethod
+    def keep(self, action: Action) -> None:
+        """Keep one action. TypeError for a kind that is not known."""
+        raise TypeError(f"{type(action).__name__} is no action that is kept")
+
+    @keep.register
+    def _(self, action: EnqueueRun) -> None:
+        runs_queue.enqueue(action, self.target, self.session, self.now)
+
+    @keep.register
+    def _(self, action: CancelRuns) -> None:
+        runs_queue.cancel(action, self.target, self.session, self.now)
+
+    @keep.register
+    def _(self, action: Record) -> None:
+        store.record(self.session, self.target, action.kind, action.value, action.evidence, self.now)
+
+    @keep.register
+    def _(self, action: SetOverride) -> None:
+        store.add_override(self.session, self.target, action, self.now)
+
+    @keep.register
+    def _(self, action: Schedule) -> None:
+        enqueue(self.session, [job_of(action, self.spec)])
+
+
 class Writer:
-    """Carries out actions about one target."""
+    """Carries out on GitHub what is about one target."""
 
     def __init__(self, target: Target, spec: JobSpec, clients: Clients) -> None:
         self.target = target
@@ -141,30 +190,6 @@ class Writer:
     @carry_out.register
     def _(self, action: SubmitReview) -> None:
         reviews.submit(action, self.target, self.clients.github)
-
-    @carry_out.register
-    def _(self, action: EnqueueRun) -> None:
-        runs_queue.enqueue(action, self.target, self.clients)
-
-    @carry_out.register
-    def _(self, action: CancelRuns) -> None:
-        runs_queue.cancel(action, self.target, self.clients)
-
-    @carry_out.register
-    def _(self, action: Record) -> None:
-        with self.clients.sessions() as session:
-            store.record(session, self.target, action.kind, action.value, action.evidence, self.clients.now)
-            session.commit()
-
-    @carry_out.register
-    def _(self, action: SetOverride) -> None:
-        with self.clients.sessions() as session:
-            store.add_override(session, self.target, action, self.clients.now)
-            session.commit()
-
-    @carry_out.register
-    def _(self, action: Schedule) -> None:
-        schedule([action], self.spec, self.clients)
 
     @staticmethod
     def tolerate(write: Callable[[], object], *statuses: int) -> None:

@@ -1,27 +1,30 @@
 """What a handler may reach for: the database, the settings, and lazily the repository's GitHub client."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 
 from sqlalchemy.orm import Session, sessionmaker
 
 from bot.db.models import Repository
 from bot.dispatch import JobSpec, UserError
 from bot.github import Credentials, RepoClient, connect, identity, installation_of
-from bot.pacing import take_turn
+from bot.guarding import Lease, WriteGuard, limits_of
 from bot.settings import Settings
 
 
 @dataclass(frozen=True)
 class Clients:
-    """The shell around one job. `now` is the job's time, so that decisions are pure and repeatable."""
+    """The shell around one job. `now` is the job's time, so that decisions are pure and repeatable.
+
+    `lease` is the claim that the job is done under; None where nobody else could do it (previews, tests).
+    """
 
     sessions: sessionmaker[Session]
     settings: Settings
     now: datetime
     spec: JobSpec
+    lease: Lease | None = None
 
     @cached_property
     def credentials(self) -> Credentials:
@@ -46,15 +49,21 @@ class Clients:
 
     @cached_property
     def github(self) -> RepoClient:
-        """The repository's client. Its writes keep the installation's pace."""
+        """The repository's client. Its writes keep the installation's pace and the job's lease."""
         who = identity(self.credentials)
-        connection = connect(self.credentials, self.installation_id, self.pace)
+        connection = connect(self.credentials, self.installation_id, self.guard)
         return RepoClient(connection, self.repository.full_name, who)
 
     @property
-    def pace(self) -> Callable[[], None]:
-        """What waits for the installation's next turn to write."""
-        return partial(take_turn, self.sessions, self.installation_id or 0, self.settings.github_write_gap_s)
+    def guard(self) -> WriteGuard:
+        """What each write to GitHub asks first."""
+        return WriteGuard(self.sessions, self.installation_id or 0, limits_of(self.settings), self.lease)
+
+    def keep(self, session: Session) -> None:
+        """Commit what a job leaves in the database. LeaseLost, and nothing kept, where it is not ours."""
+        if self.lease is not None:
+            self.lease.lock(session)
+        session.commit()
 
     @property
     def handles(self) -> tuple[str, ...]:

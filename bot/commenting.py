@@ -25,7 +25,7 @@ def upsert(action: UpsertComment, target: Target, clients: Clients) -> None:
     comment_id = write(clients.github, target.number, existing, action.body)
     with clients.sessions() as session:
         store.remember_comment(session, target, action.marker, comment_id, action.body, clients.now)
-        session.commit()
+        clients.keep(session)
 
 
 def write(client: RepoClient, number: int, existing: Any, body: str) -> int:

@@ -63,6 +63,10 @@ class RetryLater(Exception):  # noqa: N818 - it says what to do, it is no fault
         self.at = at
 
 
+class LeaseLost(Exception):  # noqa: N818 - it is what happened
+    """The job is another worker's by now: write nothing more about it, neither to GitHub nor to its rows."""
+
+
 class UserError(Exception):
     """Something a person must put right; its text may be shown to them. The job is done, not retried."""
 

@@ -4,32 +4,40 @@ import base64
 import json
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
 
 import requests
 from github import Auth, Github, GithubException
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 from urllib3.util import Retry
 
-from bot.dispatch import RetryLater
+from bot.dispatch import LeaseLost, RetryLater
 
 # A server that fails is asked again; a POST is not (the first may have worked), a rate limit is not
-# (waiting is the job's business, not the thread's).
+# (waiting is the job's business, not the thread's). Other writes are repeated by `write`, which asks
+# before each of them whether it still may.
 RETRY = Retry(
     total=3,
     backoff_factor=0.2,
     status_forcelist=(500, 502, 503, 504),
-    allowed_methods=("GET", "HEAD", "PUT", "PATCH", "DELETE"),
+    allowed_methods=("GET", "HEAD"),
     respect_retry_after_header=False,
     raise_on_status=False,
 )
+REPEATABLE = ("PUT", "PATCH", "DELETE")
+REPEATS = 3
+TIMEOUT_S = 30.0
 PAGE = 100
 MOST_PAGES = 30
+CURSOR = re.compile(r'[?&]cursor=([^&>]+)[^>]*>; rel="next"')
 CACHE_ENTRIES = 2_000
 FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 BLOB_LIMIT = 3 * 1024 * 1024
@@ -97,16 +105,71 @@ class Cache:
                 self._values.popitem(last=False)
 
 
+class Guard(Protocol):
+    """What a write asks first; see `bot.guarding.WriteGuard`."""
+
+    def before_write(self) -> float:
+        """Wait for the installation's turn and return how many seconds there are left to write.
+
+        RetryLater where the turn is far away, LeaseLost where another worker has the job by now.
+        """
+
+    def limited(self, until: datetime) -> None:
+        """Hear that GitHub asked to wait."""
+
+
+# Until when the write in hand may be sent, by `steady_s`; None: whenever.
+_write_until: ContextVar[float | None] = ContextVar("write_until", default=None)
+
+
+def steady_s() -> float:
+    """Return a clock that nobody sets, and that runs on while this process or machine is frozen."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def time_left_s() -> float:
+    """Return for how long a request may wait for the server. LeaseLost where it must not be sent any more.
+
+    Asked just before the request is sent: a process that was frozen since it was allowed to write stops here.
+    """
+    until = _write_until.get()
+    left = TIMEOUT_S if until is None else until - steady_s()
+    if left <= 0:
+        raise LeaseLost("the lease ended before the write was sent")
+    return min(TIMEOUT_S, left)
+
+
+class BoundedHttp(HTTPRequestsConnectionClass):
+    """PyGithub's connection, which waits no longer than the write in hand may last."""
+
+    def getresponse(self) -> Any:
+        """Send the request and return its answer."""
+        self.timeout = time_left_s()  # type: ignore[assignment]
+        return super().getresponse()
+
+
+class BoundedHttps(HTTPSRequestsConnectionClass):
+    """The same over TLS."""
+
+    def getresponse(self) -> Any:
+        """Send the request and return its answer."""
+        self.timeout = time_left_s()  # type: ignore[assignment]
+        return super().getresponse()
+
+
+Requester.injectConnectionClasses(BoundedHttp, BoundedHttps)
+
+
 class Connection:
     """One installation (or account) at one server: authentication, conditional reads, faults as values.
 
-    `pace` is called before each write and may raise RetryLater.
+    `guard` is asked before each write.
     """
 
-    def __init__(self, client: Github, etags: Cache, pace: Callable[[], None] | None = None) -> None:
+    def __init__(self, client: Github, etags: Cache, guard: Guard | None = None) -> None:
         self._client = client
         self._etags = etags
-        self._pace = pace
+        self._guard = guard
 
     def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON at `path`; None for 404. What did not change costs no quota."""
@@ -135,11 +198,43 @@ class Connection:
             if 'rel="next"' not in headers.get("link", ""):
                 return
 
+    def cursor_pages(self, path: str, most_pages: int = MOST_PAGES) -> Iterator[Any]:
+        """Yield the items of a list that GitHub pages by cursor instead of by number."""
+        asked: dict[str, Any] = {"per_page": PAGE}
+        for _ in range(most_pages):
+            headers, data = self.page(path, asked)
+            yield from data or ()
+            following = CURSOR.search(headers.get("link", ""))
+            if following is None:
+                return
+            asked["cursor"] = unquote(following[1])
+
     def write(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send a write at the installation's pace and return its JSON. GitHubFault where it was refused."""
-        if self._pace is not None:
-            self._pace()
-        return self._send(verb, path, None, {}, body)[2]
+        """Send a write as its guard allows and return its JSON. GitHubFault where it was refused.
+
+        What may be repeated without harm is, where the server failed; a POST never is.
+        """
+        for left in reversed(range(REPEATS if verb in REPEATABLE else 1)):
+            try:
+                return self._guarded(verb, path, body)
+            except GitHubFault as fault:
+                if not left or 0 < fault.status < 500:
+                    raise
+            time.sleep(0.2 * (REPEATS - left))
+        raise AssertionError("the last try returns or raises")
+
+    def _guarded(self, verb: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        if self._guard is None:
+            return self._send(verb, path, None, {}, body)[2]
+        left_s = self._guard.before_write()
+        token = _write_until.set(steady_s() + left_s)
+        try:
+            return self._send(verb, path, None, {}, body)[2]
+        except RetryLater as wait:
+            self._guard.limited(wait.at)
+            raise
+        finally:
+            _write_until.reset(token)
 
     def _send(
         self,
@@ -207,7 +302,7 @@ def open_client(credentials: Credentials, installation_id: int | None) -> Github
         base_url=credentials.api_url.rstrip("/"),
         user_agent=f"prgate/{version('prgate')}",
         per_page=PAGE,
-        timeout=30,
+        timeout=int(TIMEOUT_S),
         retry=RETRY,
         seconds_between_requests=None,
         seconds_between_writes=None,
@@ -230,16 +325,14 @@ def access_token(credentials: Credentials, installation_id: int | None) -> str |
 _clients = Cache(200)
 
 
-def connect(
-    credentials: Credentials, installation_id: int | None, pace: Callable[[], None] | None = None
-) -> Connection:
+def connect(credentials: Credentials, installation_id: int | None, guard: Guard | None = None) -> Connection:
     """Return a connection; its client (and so the installation's token) is shared in this process."""
     key = (credentials.api_url, credentials.app_id, credentials.token, installation_id)
     known: tuple[Github, Cache] | None = _clients.get(key)
     if known is None:
         known = (open_client(credentials, installation_id), Cache(500))
         _clients.put(key, known)
-    return Connection(*known, pace)
+    return Connection(*known, guard)
 
 
 _identities = Cache(20)

@@ -152,14 +152,14 @@ def start(job_id: int, owner: str, lease_s: float) -> Taken:
 
 
 def take_writer_lease(session: Session, repo_id: int, number: int, owner: str, lease_s: float) -> bool:
-    """Become the one writer of a pull request, unless somebody else's lease still runs."""
+    """Become, or stay, the one writer of a pull request, unless somebody else's lease still runs."""
     insert = insert_into(session, WriterLease).values(
         repo_id=repo_id, number=number, owner=owner, until=now_plus(lease_s)
     )
     statement = insert.on_conflict_do_update(
         index_elements=["repo_id", "number"],
         set_={"owner": owner, "until": now_plus(lease_s)},
-        where=WriterLease.until < now_plus(0),
+        where=or_(WriterLease.until < now_plus(0), WriterLease.owner == owner),
     )
     return changed(session, statement) == 1
 
@@ -170,17 +170,34 @@ def held(claim: Claim) -> ColumnElement[bool]:
 
 
 def beat(sessions: Sessions, claim: Claim, lease_s: float) -> bool:
-    """Extend the leases of a claim; False: they were lost."""
-    with sessions.begin() as session:
-        if changed(session, update(Job).where(held(claim)).values(lease_until=now_plus(lease_s))) == 0:
-            return False
-        session.execute(
-            update(WriterLease)
-            .where(WriterLease.owner == claim.owner)
-            .where(WriterLease.repo_id == claim.spec.repo_id, WriterLease.number == claim.spec.number)
-            .values(until=now_plus(lease_s))
-        )
-    return True
+    """Extend the leases of a claim, also ones that ran out unnoticed; False: another worker has one."""
+    spec = claim.spec
+    with sessions() as session:
+        kept = changed(session, update(Job).where(held(claim)).values(lease_until=now_plus(lease_s))) == 1
+        if kept and spec.number is not None:
+            kept = take_writer_lease(session, spec.repo_id, spec.number, claim.owner, lease_s)
+        if kept:
+            session.commit()
+    return kept
+
+
+def left_s(sessions: Sessions, claim: Claim) -> float:
+    """Return how many seconds of a claim's leases are left by the database's clock; 0 where one is lost."""
+    spec = claim.spec
+    asked = [select(Job.lease_until).where(held(claim))]
+    if spec.number is not None:
+        writer = (WriterLease.repo_id == spec.repo_id, WriterLease.number == spec.number)
+        asked.append(select(WriterLease.until).where(*writer, WriterLease.owner == claim.owner))
+    with sessions() as session:
+        untils = [session.scalar(one) for one in asked]
+        now = session.execute(select(now_plus(0))).scalar_one()
+    left = [(until - now).total_seconds() if until else 0.0 for until in untils]
+    return max(0.0, min(left))
+
+
+def lock(session: Session, claim: Claim) -> bool:
+    """Say whether a claim still holds its job, and keep it from others until the transaction ends."""
+    return session.scalar(select(Job.id).where(held(claim)).with_for_update()) is not None
 
 
 def finish(sessions: Sessions, claim: Claim, error: str | None = None) -> int | None:
@@ -206,10 +223,14 @@ def end(session: Session, claim: Claim, state: JobState, error: str | None) -> b
 
 
 def postpone(sessions: Sessions, claim: Claim, at: datetime, why: str) -> int | None:
-    """Queue a claimed job again for `at`; it was no failure, so the attempt is given back."""
+    """Queue a claimed job again for `at`; it was no failure, so the attempt is given back.
+
+    `at` is by this host's clock, and is told to the database as a time from now: the clocks may differ.
+    """
+    wait_s = (at - datetime.now(UTC)).total_seconds()
     with sessions.begin() as session:
-        if is_held(session, claim):
-            requeue(session, claim.job_id, claim.spec.dedupe_key, at, why)
+        if lock(session, claim):
+            requeue(session, claim.job_id, claim.spec.dedupe_key, now_plus(wait_s), why)
             session.execute(update(Job).where(Job.id == claim.job_id).values(attempts=claim.attempt - 1))
         return release(session, claim)
 
@@ -217,14 +238,9 @@ def postpone(sessions: Sessions, claim: Claim, at: datetime, why: str) -> int | 
 def retry(sessions: Sessions, claim: Claim, delay_s: float, error: str) -> int | None:
     """Queue a claimed job again after a failure, `delay_s` from now."""
     with sessions.begin() as session:
-        if is_held(session, claim):
+        if lock(session, claim):
             requeue(session, claim.job_id, claim.spec.dedupe_key, now_plus(delay_s), error)
         return release(session, claim)
-
-
-def is_held(session: Session, claim: Claim) -> bool:
-    """Say whether a claim still holds its job, and lock the row until the transaction ends."""
-    return session.scalar(select(Job.id).where(held(claim)).with_for_update()) is not None
 
 
 def requeue(session: Session, job_id: int, key: str | None, not_before: Any, error: str | None) -> None:

@@ -1,121 +1,92 @@
 """GitHub's limits on writes, kept by one row an installation: 80 a minute, 500 an hour, a gap between two.
 
-The row is read and written in one transaction, so that all workers together keep the pace.
+Row and clock are the database's, read and written in one transaction: all workers together keep the pace,
+also where their hosts' clocks differ.
 """
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from bot.db.models import Pace
+from bot.db.types import now_plus
+from bot.db.upsert import insert_into
 from bot.dispatch import RetryLater
 
-MINUTE_LIMIT = 80
-HOUR_LIMIT = 500
 LONGEST_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast an installation may write. The defaults are what GitHub asks of one."""
+
+    gap_s: float = 1.0
+    a_minute: int = 80
+    an_hour: int = 500
+
+
+@dataclass(frozen=True, slots=True)
 class Turns:
-    """An installation's writes in the current minute and hour, and when the next one may go."""
+    """An installation's writes of the last hour, oldest first, and when GitHub lets it write again."""
 
-    next_at: datetime
-    minute_started_at: datetime
-    minute_writes: int
-    hour_started_at: datetime
-    hour_writes: int
+    recent: tuple[datetime, ...] = ()
+    held_until: datetime | None = None
 
 
-def fresh(now: datetime) -> Turns:
-    """Return the turns of an installation that has not written lately."""
-    return Turns(now, now, 0, now, 0)
+def next_turn(turns: Turns, now: datetime, limits: Limits) -> datetime:
+    """Return when the next write may go: in no minute and no hour are there ever too many. Pure."""
+    windows = ((1, limits.gap_s), (limits.a_minute, 60.0), (limits.an_hour, 3600.0))
+    recent = turns.recent
+    earliest = [recent[-n] + timedelta(seconds=span_s) for n, span_s in windows if len(recent) >= n]
+    return max([now, *earliest, *([turns.held_until] if turns.held_until else [])])
 
 
-def reserve(turns: Turns, now: datetime, gap_s: float) -> tuple[Turns, datetime]:
-    """Return the turns with one more write in them, and when it may go: pure."""
-    at = max(now, turns.next_at)
-    turns = roll(turns, at)
-    if turns.hour_writes >= HOUR_LIMIT:
-        at = turns.hour_started_at + timedelta(hours=1)
-    elif turns.minute_writes >= MINUTE_LIMIT:
-        at = turns.minute_started_at + timedelta(minutes=1)
-    turns = roll(turns, at)
-    counted = replace(
-        turns,
-        next_at=at + timedelta(seconds=gap_s),
-        minute_writes=turns.minute_writes + 1,
-        hour_writes=turns.hour_writes + 1,
-    )
-    return counted, at
+def taken(turns: Turns, at: datetime, limits: Limits) -> tuple[datetime, ...]:
+    """Return the writes with one more at `at`, those dropped that limit nothing any more. Pure."""
+    kept = [one for one in turns.recent if one > at - timedelta(hours=1)]
+    return (*kept, at)[-limits.an_hour :]
 
 
-def roll(turns: Turns, at: datetime) -> Turns:
-    """Return the turns with windows that are over begun anew at `at`."""
-    if at >= turns.minute_started_at + timedelta(minutes=1):
-        turns = replace(turns, minute_started_at=at, minute_writes=0)
-    if at >= turns.hour_started_at + timedelta(hours=1):
-        turns = replace(turns, hour_started_at=at, hour_writes=0)
-    return turns
-
-
-def take_turn(sessions: sessionmaker[Session], installation_id: int, gap_s: float) -> None:
+def take_turn(sessions: sessionmaker[Session], installation_id: int, limits: Limits) -> None:
     """Wait for the next turn to write. RetryLater, and no turn taken, where it is further away than 2 s."""
-    now = datetime.now(UTC)
     with sessions() as session:
-        turns = locked(session, installation_id, now)
-        counted, at = reserve(turns, now, gap_s)
-        if (at - now).total_seconds() <= LONGEST_WAIT_S:
-            values = {
-                "next_at": counted.next_at,
-                "minute_started_at": counted.minute_started_at,
-                "minute_writes": counted.minute_writes,
-                "hour_started_at": counted.hour_started_at,
-                "hour_writes": counted.hour_writes,
-            }
-            session.execute(update(Pace).where(Pace.installation_id == installation_id).values(**values))
+        turns, now = locked(session, installation_id)
+        at = next_turn(turns, now, limits)
+        wait_s = (at - now).total_seconds()
+        if wait_s <= LONGEST_WAIT_S:
+            stamps = [one.timestamp() for one in taken(turns, at, limits)]
+            row = update(Pace).where(Pace.installation_id == installation_id)
+            session.execute(row.values(recent=stamps))
             session.commit()
-    pause_until(at, LONGEST_WAIT_S)
+    if wait_s > LONGEST_WAIT_S:
+        raise RetryLater(datetime.now(UTC) + timedelta(seconds=wait_s), "the installation's pace")
+    time.sleep(wait_s)
 
 
-def locked(session: Session, installation_id: int, now: datetime) -> Turns:
-    """Return the row's turns, the row locked until the transaction ends; a missing row is made."""
-    asked = select(Pace).where(Pace.installation_id == installation_id).with_for_update()
-    row = session.execute(asked).scalar_one_or_none()
-    if row is None:
-        first = fresh(now)
-        make_row(session, installation_id, now)
-        row = session.execute(asked).scalar_one_or_none()
-        if row is None:
-            return first
-    return Turns(row.next_at, row.minute_started_at, row.minute_writes, row.hour_started_at, row.hour_writes)
+def hold(sessions: sessionmaker[Session], installation_id: int, wait_s: float) -> None:
+    """Let nobody write for an installation for a while: GitHub asked for it."""
+    with sessions() as session:
+        locked(session, installation_id)
+        later = case((Pace.held_until > now_plus(wait_s), Pace.held_until), else_=now_plus(wait_s))
+        session.execute(update(Pace).where(Pace.installation_id == installation_id).values(held_until=later))
+        session.commit()
 
 
-def make_row(session: Session, installation_id: int, now: datetime) -> None:
-    """Insert the row; somebody else may have been quicker."""
-    try:
-        with session.begin_nested():
-            session.execute(
-                insert(Pace).values(
-                    installation_id=installation_id,
-                    next_at=now,
-                    minute_started_at=now,
-                    minute_writes=0,
-                    hour_started_at=now,
-                    hour_writes=0,
-                )
-            )
-    except IntegrityError:
-        return
+def locked(session: Session, installation_id: int) -> tuple[Turns, datetime]:
+    """Return the row, locked until the transaction ends (a missing one is made), and the database's time."""
+    first = insert_into(session, Pace).values(installation_id=installation_id, recent=[])
+    session.execute(first.on_conflict_do_nothing())
+    asked = select(Pace.recent, Pace.held_until).where(Pace.installation_id == installation_id)
+    recent, held_until = session.execute(asked.with_for_update()).one()
+    # Asked after the lock was got: the transaction may have waited for it.
+    now = session.execute(select(now_plus(0))).scalar_one()
+    return Turns(times(recent), held_until), now
 
 
-def pause_until(at: datetime, longest_s: float = LONGEST_WAIT_S) -> None:
-    """Sleep until `at`; RetryLater where that is further away than a worker should wait."""
-    wait_s = (at - datetime.now(UTC)).total_seconds()
-    if wait_s > longest_s:
-        raise RetryLater(at, "the installation's pace")
-    if wait_s > 0:
-        time.sleep(wait_s)
+def times(stamps: Sequence[float]) -> tuple[datetime, ...]:
+    """Return stored seconds as times."""
+    return tuple(datetime.fromtimestamp(stamp, UTC) for stamp in stamps)

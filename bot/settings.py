@@ -41,6 +41,8 @@ class Settings(BaseSettings):
     github_private_key_path: Path | None = None
     github_token: SecretStr = SecretStr("")
     github_write_gap_s: float = Field(default=1.0, ge=0, description="pause between two writes to GitHub")
+    github_writes_a_minute: int = Field(default=80, ge=1, description="most writes of an installation")
+    github_writes_an_hour: int = Field(default=500, ge=1, description="most writes of an installation")
     clone_url: str = Field(
         default="{web}/{full_name}.git", description="source of a repository's commits, for the bundles"
     )
@@ -68,6 +70,9 @@ class Settings(BaseSettings):
     sweep_s: float = Field(default=5.0, gt=0)
     resend_s: float = Field(default=10.0, gt=0)
     reconcile_minutes: int = Field(default=10, ge=1)
+    redeliver_s: float = Field(
+        default=3600.0, gt=0, description="pause between two looks for deliveries that did not arrive"
+    )
     keep_payload_days: int = Field(default=30, ge=1)
     keep_log_days: int = Field(default=90, ge=1)
 

@@ -12,7 +12,7 @@ from celery import Celery
 from bot import jobs
 from bot.celery_app import PROCESS, QUEUE
 from bot.db.engine import Sessions, open_engine, open_sessions
-from bot.dispatch import JobSpec, RetryLater, UserError
+from bot.dispatch import JobSpec, LeaseLost, RetryLater, UserError
 from bot.errors import incident_id, one_line
 from bot.leases import Heartbeat
 from bot.log import bound, get_logger
@@ -40,6 +40,7 @@ class Ending(StrEnum):
     FAILED = "failed"
     BURIED = "buried"
     BUSY = "busy"
+    LOST = "lost"
     NOT_OURS = "not ours"
 
 
@@ -51,11 +52,13 @@ class Worker:
     settings: Settings
     run: Run
 
-    def clients(self, spec: JobSpec) -> "Clients":
+    def clients(self, claim: jobs.Claim) -> "Clients":
         """Return what the job's handler may reach for."""
         from bot.clients import Clients
+        from bot.guarding import Lease
 
-        return Clients(self.sessions, self.settings, datetime.now(UTC), spec)
+        lease = Lease(self.sessions, claim)
+        return Clients(self.sessions, self.settings, datetime.now(UTC), claim.spec, lease)
 
 
 def process(job_id: int, worker: Worker, ring: Ring) -> Ending:
@@ -82,7 +85,10 @@ def process(job_id: int, worker: Worker, ring: Ring) -> Ending:
 def attempt(claim: jobs.Claim, worker: Worker) -> tuple[Ending, int | None]:
     """Do a claimed job and write how it ended; return that, and the pull request's next due job."""
     try:
-        worker.run(claim.spec, worker.clients(claim.spec))
+        worker.run(claim.spec, worker.clients(claim))
+    except LeaseLost as lost:
+        log.warning("the job is left to another worker", why=one_line(lost))
+        return Ending.LOST, None
     except RetryLater as wait:
         return Ending.POSTPONED, jobs.postpone(worker.sessions, claim, wait.at, one_line(wait))
     except UserError as error:

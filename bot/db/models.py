@@ -401,16 +401,16 @@ class Permission(Base):
 
 
 class Pace(Base):
-    """How much an installation wrote lately (0 stands for a plain account): its share of GitHub's limits."""
+    """How much an installation wrote lately (0 stands for a plain account): its share of GitHub's limits.
+
+    `recent` holds the times of its writes of the last hour, `held_until` until when GitHub asked to wait.
+    """
 
     __tablename__ = "pace"
 
     installation_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    next_at: Mapped[datetime]
-    minute_started_at: Mapped[datetime]
-    minute_writes: Mapped[int] = mapped_column(default=0)
-    hour_started_at: Mapped[datetime]
-    hour_writes: Mapped[int] = mapped_column(default=0)
+    recent: Mapped[list[Any]] = mapped_column(default=list)
+    held_until: Mapped[datetime | None]
 
 
 class SweepLease(Base):

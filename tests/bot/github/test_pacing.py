@@ -8,38 +8,53 @@ from hypothesis import strategies as st
 
 from bot.dispatch import RetryLater
 from bot.github import translate, until
-from bot.pacing import HOUR_LIMIT, MINUTE_LIMIT, fresh, reserve
+from bot.pacing import Limits, Turns, next_turn, taken
 
 START = datetime(2026, 9, 21, 10, 0, tzinfo=UTC)
+
+
+def play(pauses_s: list[float], limits: Limits) -> list[datetime]:
+    """Let a writer ask for a turn after each pause, and write in each; return when."""
+    now, turns, times = START, Turns(), []
+    for pause_s in pauses_s:
+        now += timedelta(seconds=pause_s)
+        now = next_turn(turns, now, limits)
+        turns = Turns(taken(turns, now, limits))
+        times.append(now)
+    return times
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(min_value=0, max_value=90), min_size=1, max_size=700), st.sampled_from([0.0, 1.0]))
 def test_no_limit_is_ever_exceeded(pauses_s: list[float], gap_s: float) -> None:
-    turns, now, times = fresh(START), START, []
-    for pause_s in pauses_s:
-        now = max(now + timedelta(seconds=pause_s), times[-1] if times else now)
-        turns, at = reserve(turns, now, gap_s)
-        times.append(at)
+    times = play(pauses_s, Limits(gap_s))
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
     assert all(gap >= gap_s for gap in gaps)
-    assert most_within(times, timedelta(minutes=1)) <= 2 * MINUTE_LIMIT
-    assert most_within(times, timedelta(hours=1)) <= 2 * HOUR_LIMIT
+    assert most_within(times, timedelta(minutes=1)) <= 80
+    assert most_within(times, timedelta(hours=1)) <= 500
 
 
 def most_within(times: list[datetime], window: timedelta) -> int:
-    return max(sum(start <= time < start + window for time in times) for start in times[:50])
+    return max(sum(start <= time < start + window for time in times) for start in times)
 
 
 def test_a_burst_waits_for_the_next_minute_and_then_for_the_next_hour() -> None:
-    turns, at = fresh(START), START
-    times = []
-    for _ in range(HOUR_LIMIT + 1):
-        turns, at = reserve(turns, at, 0.0)
-        times.append(at)
-    assert times[MINUTE_LIMIT - 1] == START
-    assert times[MINUTE_LIMIT] == START + timedelta(minutes=1)
-    assert times[HOUR_LIMIT] == START + timedelta(hours=1)
+    times = play([0.0] * 501, Limits(gap_s=0.0))
+    assert times[79] == START
+    assert times[80] == START + timedelta(minutes=1)
+    assert times[499] < START + timedelta(minutes=8)
+    assert times[500] == START + timedelta(hours=1)
+
+
+def test_a_quiet_hour_with_a_burst_at_its_end_leaves_no_room_for_a_second_burst() -> None:
+    times = play([3_500.0, *[1.0] * 998], Limits())
+    assert most_within(times, timedelta(hours=1)) == 500
+
+
+def test_while_github_asks_to_wait_nobody_has_a_turn() -> None:
+    later = START + timedelta(minutes=5)
+    assert next_turn(Turns((), later), START, Limits()) == later
+    assert next_turn(Turns((later,), START), later, Limits()) == later + timedelta(seconds=1)
 
 
 def test_a_limit_is_told_from_a_refusal() -> None:
