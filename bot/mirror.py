@@ -157,3 +157,13 @@ def run_git(
         raise MirrorError(f"git {arguments[0]} took more than {FETCH_LIMIT_S} s") from None
     except FileNotFoundError:
         raise MirrorError("git is not installed") from None
+
+
+def refresh(folder: Path, source: Source) -> Path:
+    """Bring the mirror's branches up to date and return it. MirrorError where nothing can be fetched."""
+    mirror = folder / f"{source.repo_id}.git"
+    with locked(folder / f"{source.repo_id}.lock"):
+        prepare(mirror)
+        if not try_fetch(mirror, source, ["+refs/heads/*:refs/heads/*"]):
+            raise MirrorError(f"no branch is to be had from {source.url}")
+    return mirror

@@ -1,4 +1,4 @@
-"""Views beside the truth, so that pages are indexed reads: how a pull request stands, which workers there are.
+"""Views beside the truth, so that pages are indexed reads: how a pull request stands, which workers live.
 
 The decisions are the truth; a pull request's row repeats the latest of each kind, written with it.
 """

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from fastapi import Request
 from sqlalchemy import and_, or_
 from sqlalchemy.sql.elements import ColumnElement
 
 from bot.dashboard.rendering import Pages
+from bot.dashboard.trees import Trees
 from bot.db.engine import Sessions
 from bot.db.models import Repository
 
@@ -36,11 +36,11 @@ def anybody(_: Request) -> Scope:
 class Site:
     """The shell around every page. `sessions` only read; `web_url` is where GitHub shows pull requests.
 
-    `mirrors` is the folder of the bare mirrors, which the owners' page reads.
+    `trees` None: no tree can be read, and the owners' page does without.
     """
 
     sessions: Sessions
     pages: Pages
     web_url: str
     scope: Callable[[Request], Scope] = anybody
-    mirrors: Path | None = None
+    trees: Trees | None = None
