@@ -30,7 +30,8 @@ def judge_head(look: Look, checks: HeadChecks, clients: Clients) -> Judged:
     target = look.facts.target
     with clients.sessions() as session:
         said = store.overrides(session, target.repo_id, target.number)
-    verdict = judge(collected.snapshot, [override(row.job, row.verdict, row.by, row.reason) for row in said])
+    overrides = [override(row.job, row.verdict, row.by, row.reason) for row in said]
+    verdict = judge(collected.snapshot, overrides, known=collected.readings)
     groups = tuple(shown(group) for group in verdict.groups)
     return Judged(groups, (*collected.notes, *verdict.notes), verdict)
 

@@ -25,6 +25,7 @@ Path = tuple[str | int, ...]
 
 Login = Annotated[str, Field(pattern=r"^@?[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$")]
 Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Label = Annotated[str, Field(min_length=1, max_length=50)]
 Context = Annotated[str, Field(min_length=1, max_length=300)]
 
 
@@ -45,13 +46,15 @@ class CiConfig(Section):
     """What the red-CI verdict must know.
 
     `required` names the required status contexts and checks, for repositories whose rules prgate may not
-    read. `note` False keeps the CI note out of the thread.
+    read. `note` False keeps the CI note out of the thread. Issues with one of `issue_labels` may explain a
+    failure that their text shows.
     """
 
     note: bool = True
     required: tuple[Context, ...] = Field(default=(), max_length=200)
     buildkite: BuildkiteConfig | None = None
     history_days: int = Field(default=7, ge=1, le=30)
+    issue_labels: tuple[Label, ...] = Field(default=("ci-failure", "flaky-test", "flaky"), max_length=10)
 
 
 class RepoConfig(Section):

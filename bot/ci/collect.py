@@ -3,22 +3,26 @@
 What cannot be read stays unknown and is said in a note; it never counts for anybody's innocence.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import httpx
 
-from bot.ci.logstore import LogStore, SqlLogs
+from bot.ci.failures import Reading
+from bot.ci.history import History
+from bot.ci.logstore import SqlLogs
+from bot.ci.memory import Seen
 from bot.ci.neighbours import Neighbours, commit_time, known_issues
 from bot.ci.providers.buildkite import SLUG, Buildkite
 from bot.ci.providers.fetch import Fetcher, origins
 from bot.ci.providers.github_actions import Actions
 from bot.ci.providers.reads import GitHubReads, Provider, Sighting, UnreadableError, Window
-from bot.ci.sightings import by_commit, history, split_attempts, unexplained, unique
-from bot.ci.snapshot import BaseRun, Job, Snapshot, SnapshotFile, SnapshotPull
+from bot.ci.shelf import Shelf
+from bot.ci.sightings import by_commit, split_attempts, unexplained, unique
+from bot.ci.snapshot import BaseRun, Job, JobHistory, OtherPull, Snapshot, SnapshotFile, SnapshotPull
 from bot.clients import Clients
 from bot.config import CiConfig
 from bot.facts import PullFacts
@@ -27,8 +31,12 @@ from bot.github import GitHubFault, RepoClient, access_token
 from bot.head_checks import HeadChecks
 from bot.settings import Settings
 
-MOST_LOGS = 80
-MOST_MAIN_COMMITS = 10
+MOST_MAIN_COMMITS = 10  # of which logs are fetched
+MOST_KNOWN_COMMITS = 40
+FORGOTTEN = timedelta(days=14)  # what is older on main is no evidence
+HINT = (
+    "not all that ran on `{branch}` lately is known here; `prgate backfill --days 14 --repo {repo}` reads it"
+)
 BUILDKITE = "buildkite/"
 LOG_HOSTS = (
     "results-receiver.actions.githubusercontent.com",
@@ -39,20 +47,36 @@ LOG_HOSTS = (
 
 @dataclass(frozen=True)
 class Collected:
-    """A snapshot, and what a reader must know of how it was made."""
+    """A snapshot, what a reader must know of how it was made, and what logs said, by job key."""
 
     snapshot: Snapshot
     notes: tuple[str, ...]
+    readings: Mapping[str, Reading]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a snapshot is made of: the pull request as it stands, its checks, and the days to look back."""
+    """What a snapshot is made of: the pull request as it stands, its checks, and the repository's wishes."""
 
     facts: PullFacts
     checks: HeadChecks
-    history_days: int
+    config: CiConfig
     now: datetime
+
+    @property
+    def history_days(self) -> int:
+        """How many days of the base branch are looked back at."""
+        return self.config.history_days
+
+    @property
+    def issue_labels(self) -> tuple[str, ...]:
+        """The labels of issues about CI."""
+        return self.config.issue_labels
+
+    @property
+    def number(self) -> int:
+        """The pull request."""
+        return self.facts.target.number
 
     @property
     def head(self) -> str:
@@ -85,7 +109,7 @@ class Reads:
 def collect(look: Look, checks: HeadChecks, clients: Clients) -> Collected:
     """Return the snapshot of a pull request's head."""
     settings, config = clients.settings, look.config.ci
-    subject = Subject(look.facts, checks, config.history_days, clients.now)
+    subject = Subject(look.facts, checks, config, clients.now)
     with httpx.Client() as http:
         fetcher = Fetcher(allowed(settings), http)
         reads = Reads(clients.github)
@@ -101,8 +125,10 @@ def collect(look: Look, checks: HeadChecks, clients: Clients) -> Collected:
                 fetcher,
             ),
         }
-        logs = SqlLogs(clients.sessions, clients.now)
-        return Collector(subject, reads, providers, fetcher, logs).collect()
+        repository = clients.repository
+        history = History(clients.sessions, repository.id, repository.default_branch, clients.now)
+        shelf = Shelf(providers, fetcher, SqlLogs(clients.sessions, clients.now), history)
+        return Collector(subject, reads, providers, shelf).collect()
 
 
 def allowed(settings: Settings) -> frozenset[str]:
@@ -137,42 +163,38 @@ class Collector:
         subject: Subject,
         github: GitHubReads,
         providers: Mapping[str, Provider],
-        fetcher: Fetcher,
-        logs: LogStore,
+        shelf: Shelf,
     ) -> None:
         self.subject = subject
         self.github = github
         self.providers = providers
-        self.fetcher = fetcher
-        self.logs = logs
-        self.logs_read = 0
+        self.shelf = shelf
+        self.fetcher = shelf.fetcher
+        self.history = shelf.history
 
     def collect(self) -> Collected:
-        """Return the snapshot and the notes."""
-        subject = self.subject
+        """Return the snapshot and the notes; what was seen on the way is kept."""
         committed = self.head_time()
         base = self.merge_base()
         base_time = commit_time(self.github, base) if base else None
-        window = (
-            None if committed is None else Window(committed - timedelta(days=subject.history_days), committed)
-        )
-        latest, earlier = split_attempts(self.seen_on(subject.head))
-        main = self.seen_on_main(base, window)
-        checks = subject.checks
+        found = [replace(one, pull=self.subject.number) for one in self.seen_on(self.subject.head)]
+        latest, earlier = split_attempts(found)
+        self.shelf.add(found)
         red = [one for one in latest if one.job.is_failure]
-        neighbours = Neighbours(self.github, subject.facts, self.with_logs)
-        jobs = (*self.with_logs(latest), *unexplained(checks.standing, checks.required, latest))
+        jobs = (*self.shelf.with_logs(latest), *self.unexplained(latest))
+        main = self.look_at_main(base, committed, base_time) if committed else None
         snapshot = Snapshot(
             repo=self.github.full_name,
             pr=self.pull_part(committed, base, base_time),
             jobs=jobs,
-            base_runs=tuple(self.base_runs(main, base, committed)) if committed else (),
-            other_prs=tuple(neighbours.around(red, self.red_pulls(base_time, committed))) if red else (),
-            same_commit_runs=tuple(self.with_logs(earlier)),
-            known_issues=known_issues(self.github, self.fetcher) if red else (),
-            job_history=tuple(history(main, subject.history_days)),
+            base_runs=tuple(self.base_runs(base, main, red)) if main else (),
+            other_prs=tuple(self.other_pulls(red, base_time, committed)) if red else (),
+            same_commit_runs=tuple(self.shelf.with_logs(earlier)),
+            known_issues=known_issues(self.github, self.fetcher, self.subject.issue_labels) if red else (),
+            job_history=self.records(main, latest) if main else (),
         )
-        return Collected(snapshot, tuple(self.fetcher.notes))
+        self.shelf.keep()
+        return Collected(snapshot, tuple(self.fetcher.notes), self.shelf.readings)
 
     def head_time(self) -> datetime | None:
         """Return when the head was committed, which is never later than now whatever its author wrote."""
@@ -196,58 +218,77 @@ class Collector:
         """Return what ran on a commit."""
         return unique(one for provider in self.providers.values() for one in provider.on_commit(sha))
 
-    def seen_on_main(self, base: str | None, window: Window | None) -> list[Sighting]:
-        """Return what ran on the merge base, however old, and on the base branch in a window."""
-        branch = self.subject.facts.base_ref
-        found = []
-        if base is not None:
-            # Somebody's pull request may have the merge base as its head: its build is not the branch's.
-            found = [one for one in self.seen_on(base) if not one.for_pull and one.branch == branch]
-        if window is not None:
-            found += [one for p in self.providers.values() for one in p.on_branch(branch, window)]
-        return unique(found)
+    def unexplained(self, latest: Sequence[Sighting]) -> Iterator[Job]:
+        """Yield a job for each red check that no job explains."""
+        checks = self.subject.checks
+        return unexplained(checks.standing, checks.required, latest)
 
-    def red_pulls(self, base_time: datetime | None, committed: datetime | None) -> Iterator[Sighting]:
-        """Yield red jobs of pull requests between a day before the merge base and the head."""
+    def look_at_main(self, base: str | None, committed: datetime, base_time: datetime | None) -> Window:
+        """Bring what is kept of the base branch up to date; return the time that is looked back at."""
+        subject, branch = self.subject, self.subject.facts.base_ref
+        window = Window(committed - timedelta(days=subject.history_days), committed)
+        for provider in self.providers.values():
+            for name, part in provider.parts():
+                scope = f"{name} {branch}" if name else ""
+                self.history.learn(scope, window, self.fetcher, partial(part.on_branch, branch))
+                known = self.history.covered(scope)
+                if base and not (known and base_time and known.start <= base_time <= known.end):
+                    # Somebody's pull request may have the merge base as its head: that build is not main's.
+                    ran = (one for one in part.on_commit(base) if not one.for_pull and one.branch == branch)
+                    self.history.remember(Seen(one) for one in ran)
+                if known and known.start > window.start and self.fetcher.cuts:
+                    self.fetcher.note_cut(HINT.format(branch=branch, repo=self.github.full_name))
+        return window
+
+    def base_runs(self, base: str | None, window: Window, red: Sequence[Sighting]) -> Iterator[BaseRun]:
+        """Yield the runs of the base branch by commit, the merge base first."""
+        branch, names = self.subject.facts.base_ref, {one.job.name for one in red}
+        start = min(window.start, window.end - FORGOTTEN)
+        with self.history.past() as past:
+            shas = past.commits(branch, Window(start, window.end), MOST_KNOWN_COMMITS)
+            found = past.of_commits(branch, {*shas, *((base,) if base else ())}, names)
+            times = past.committed_at({one.sha for one in found})
+        commits = by_commit(found, base)
+        self.shelf.recall(one for runs in commits.values() for one in runs)
+        for place, (sha, runs) in enumerate(commits.items()):
+            lately = place < MOST_MAIN_COMMITS
+            made = times.get(sha) or (commit_time(self.github, sha) if lately else None)
+            if (made is None and not lately) or (made is not None and made > window.end):
+                continue
+            self.shelf.add(runs[:1], made)
+            yield BaseRun(
+                sha=sha,
+                branch=branch,
+                committed_at=made,
+                is_merge_base=sha == base,
+                jobs=tuple(self.shelf.with_logs(runs, fetch=lately)),
+            )
+
+    def other_pulls(
+        self, red: Sequence[Sighting], base_time: datetime | None, committed: datetime | None
+    ) -> Iterator[OtherPull]:
+        """Yield other pull requests that were red between a day before the merge base and the head."""
         if base_time is None or committed is None:
             return
         start = max(base_time - timedelta(days=1), committed - timedelta(days=self.subject.history_days))
+        window = Window(start, committed)
         for provider in self.providers.values():
-            yield from provider.red_pulls(Window(start, committed))
+            for name, part in provider.parts():
+                scope = f"{name} pulls" if name else ""
+                self.history.learn(scope, window, self.fetcher, part.red_pulls)
+        with self.history.past() as past:
+            found = past.red_pulls(window)
+        neighbours = Neighbours(self.github, self.subject.facts, self.shelf.with_logs)
+        self.shelf.recall(found)
+        yield from neighbours.around(red, found)
+        self.shelf.add(neighbours.named(found))
 
-    def with_logs(self, found: Iterable[Sighting]) -> Iterator[Job]:
-        """Yield jobs, the red ones with their logs."""
-        for one in found:
-            yield self.with_log(one) if one.job.is_failure else one.job
-
-    def with_log(self, one: Sighting) -> Job:
-        """Return one job with its log and report, within what one verdict may read."""
-        self.logs_read += 1
-        if self.logs_read > MOST_LOGS:
-            self.fetcher.note(f"more than {MOST_LOGS} red jobs: the logs of the others were not read")
-            return one.job
-        provider = self.providers.get(one.job.provider or "")
-        if provider is None:
-            return one.job
-        text = self.logs.get(one.job)
-        if text is None:
-            text = provider.log(one)
-            if text is not None:
-                self.logs.put(one.job, text)
-        return one.job.model_copy(update={"log": text, "junit": provider.junit(one)})
-
-    def base_runs(self, main: Iterable[Sighting], base: str | None, committed: datetime) -> Iterator[BaseRun]:
-        """Yield the runs of the base branch by commit, the merge base first."""
-        for sha, found in islice(by_commit(main, base).items(), MOST_MAIN_COMMITS):
-            made = commit_time(self.github, sha)
-            if made is None or made <= committed:
-                yield BaseRun(
-                    sha=sha,
-                    branch=self.subject.facts.base_ref,
-                    committed_at=made,
-                    is_merge_base=sha == base,
-                    jobs=tuple(self.with_logs(found)),
-                )
+    def records(self, window: Window, latest: Sequence[Sighting]) -> tuple[JobHistory, ...]:
+        """Return how the head's jobs did on the base branch."""
+        names = {one.job.name for one in latest}
+        with self.history.past() as past:
+            found = past.records(self.subject.facts.base_ref, window, names, self.subject.history_days)
+        return tuple(found)
 
     def pull_part(
         self, committed: datetime | None, base: str | None, base_time: datetime | None

@@ -38,7 +38,7 @@ class SqlLogs:
     def get(self, job: Job) -> str | None:
         """Return a job's log; None where it is not kept."""
         with self._sessions() as session:
-            pointer = session.get(Log, job_key(job))
+            pointer = session.get(Log, job.key)
             if pointer is None or not pointer.data.startswith(POINTER):
                 return None
             kept = session.get(Log, pointer.data[len(POINTER) :].decode("ascii"))
@@ -52,13 +52,8 @@ class SqlLogs:
         content = hashlib.sha256(raw).hexdigest()
         with self._sessions() as session:
             session.merge(Log(hash=content, data=zlib.compress(raw), stored_at=self._now))
-            session.merge(Log(hash=job_key(job), data=POINTER + content.encode(), stored_at=self._now))
+            session.merge(Log(hash=job.key, data=POINTER + content.encode(), stored_at=self._now))
             try:
                 session.commit()
             except IntegrityError:  # another worker keeps the same log at the same moment
                 session.rollback()
-
-
-def job_key(job: Job) -> str:
-    """Return the name of the row that points at a job's log."""
-    return hashlib.sha256(f"{job.provider}:{job.build}:{job.id}".encode()).hexdigest()

@@ -1,6 +1,7 @@
 """What GitHub itself knows around a red head: other red pull requests, issues about CI, commit times."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -14,7 +15,6 @@ MOST_FILES = 300
 MOST_COMMITS = 250
 MOST_ISSUES = 100
 MOST_ASKED = 40  # commits whose pull request is asked for
-ISSUE_LABELS = ("ci-failure", "flaky-test", "flaky")
 
 
 class Notes(Protocol):
@@ -58,6 +58,10 @@ class Neighbours:
         if one.sha not in self._pulls_of:
             self._pulls_of[one.sha] = self.ask_number(one.sha)
         return self._pulls_of[one.sha]
+
+    def named(self, found: Iterable[Sighting]) -> list[Sighting]:
+        """Return those whose pull request GitHub had to be asked for, with its number."""
+        return [replace(one, pull=self._pulls_of[one.sha]) for one in found if self._pulls_of.get(one.sha)]
 
     def ask_number(self, sha: str) -> int | None:
         """Ask GitHub whose head a commit is; None where it is nobody's, several people's or unreadable."""
@@ -111,11 +115,11 @@ class Neighbours:
         return frozenset(str(one["sha"]) for one in found)
 
 
-def known_issues(github: GitHubReads, notes: Notes) -> tuple[KnownIssue, ...]:
+def known_issues(github: GitHubReads, notes: Notes, labels: Sequence[str]) -> tuple[KnownIssue, ...]:
     """Return the issues that carry a label for failures of CI, the latest of each label first."""
     found: dict[int, KnownIssue] = {}
     try:
-        for label in ISSUE_LABELS:
+        for label in labels:
             asked = {"labels": label, "state": "all", "sort": "updated"}
             for one in islice(github.pages("/issues", asked), MOST_ISSUES):
                 if not one.get("pull_request"):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from types import MappingProxyType
 
 from bot.ci.failures import Failure, Reading
 from bot.ci.imports import Reach
@@ -57,10 +58,10 @@ def index_of(names: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def read_run(jobs: Sequence[Job]) -> Run:
-    """Read the red jobs of a run."""
+def read_run(jobs: Sequence[Job], known: Mapping[str, Reading]) -> Run:
+    """Read the red jobs of a run, but for those whose readings are known by their keys."""
     red = {
-        place: read_job(job)
+        place: (known.get(job.key) if known else None) or read_job(job)
         for place, job in enumerate(jobs)
         if job.conclusion in ("failed", "timed_out", "broken")
     }
@@ -154,24 +155,24 @@ class Scene:
         return is_reland(self.snapshot.pr.title, self.snapshot.pr.body)
 
 
-def build_scene(snapshot: Snapshot, reach: Reach | None = None) -> Scene:
-    """Read a snapshot's red jobs and leave out what can never be evidence."""
+def build_scene(
+    snapshot: Snapshot, reach: Reach | None = None, known: Mapping[str, Reading] = MappingProxyType({})
+) -> Scene:
+    """Read a snapshot's red jobs and leave out what can never be evidence.
+
+    `known` holds what logs said that were read before, by job key.
+    """
     pr = snapshot.pr
+    bases = [run for run in snapshot.base_runs if base_counts(run, snapshot)]
+    others = [one for one in snapshot.other_prs if other_counts(one, snapshot)]
     return Scene(
         snapshot=snapshot,
-        head=read_run(snapshot.jobs),
-        bases=tuple(make_base(run, snapshot) for run in snapshot.base_runs if base_counts(run, snapshot)),
-        others=tuple(
-            Other(one, read_run(one.jobs)) for one in snapshot.other_prs if other_counts(one, snapshot)
-        ),
-        retries=read_run([job for job in snapshot.same_commit_runs if pr.head_sha or job.id]),
+        head=read_run(snapshot.jobs, known),
+        bases=tuple(Base(run, read_run(run.jobs, known), is_merge_base(run, snapshot)) for run in bases),
+        others=tuple(Other(one, read_run(one.jobs, known)) for one in others),
+        retries=read_run([job for job in snapshot.same_commit_runs if pr.head_sha or job.id], known),
         reach=reach,
     )
-
-
-def make_base(run: BaseRun, snapshot: Snapshot) -> Base:
-    """Read one run of the base branch."""
-    return Base(run, read_run(run.jobs), is_merge_base(run, snapshot))
 
 
 def is_merge_base(run: BaseRun, snapshot: Snapshot) -> bool:

@@ -70,17 +70,13 @@ def unexplained(
             yield Job(id=name, name=name, required=needed, conclusion="failed")
 
 
-def history(found: Iterable[Sighting], days: int) -> Iterator[JobHistory]:
-    """Yield how each job did on the base branch."""
-    by_name: dict[str, list[Job]] = {}
-    for one in found:
-        by_name.setdefault(one.job.name, []).append(one.job)
-    for name, jobs in by_name.items():
-        seconds = [job.seconds for job in jobs if job.conclusion == "passed" and job.seconds is not None]
-        yield JobHistory(
-            name=name,
-            window_days=days,
-            passed=sum(job.conclusion == "passed" for job in jobs),
-            failed=sum(job.is_failure for job in jobs),
-            median_seconds=statistics.median(seconds) if seconds else None,
-        )
+def record_of(name: str, ended: Sequence[tuple[str, bool, float | None]], days: int) -> JobHistory:
+    """Return how a job did over some days; `ended` holds conclusion, whether it was red, and seconds."""
+    seconds = [took for how, _, took in ended if how == "passed" and took is not None]
+    return JobHistory(
+        name=name,
+        window_days=days,
+        passed=sum(how == "passed" for how, _, _ in ended),
+        failed=sum(red for _, red, _ in ended),
+        median_seconds=statistics.median(seconds) if seconds else None,
+    )

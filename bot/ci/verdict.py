@@ -3,7 +3,8 @@
 `judge` is pure and deterministic: the same snapshot gives the same verdict, in whatever order its jobs come.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bot.ci.clean import clean_lines
 from bot.ci.decide import Decision, Kind, Ruling, decide, is_proven_by_base
 from bot.ci.evidence import Evidence
+from bot.ci.failures import Reading
 from bot.ci.family import with_siblings
 from bot.ci.groups import Group, group_failures
 from bot.ci.imports import Reach
@@ -118,9 +120,18 @@ class Override(Frozen):
     test: str | None = None
 
 
-def judge(snapshot: Snapshot, overrides: Sequence[Override] = (), reach: Reach | None = None) -> Verdict:
-    """Return the verdict on a head; `reach` is what an import graph adds, and only explains."""
-    scene = build_scene(snapshot, reach)
+def judge(
+    snapshot: Snapshot,
+    overrides: Sequence[Override] = (),
+    reach: Reach | None = None,
+    known: Mapping[str, Reading] = MappingProxyType({}),
+) -> Verdict:
+    """Return the verdict on a head.
+
+    `reach` is what an import graph adds, and only explains; `known` holds what the logs of jobs said that
+    were read before, by job key, so that the snapshot need not carry them.
+    """
+    scene = build_scene(snapshot, reach, known)
     cases = ordered(cases_of(scene))
     weighed = [weigh(case, scene) for case in cases if not is_cascade(case, cases)]
     decisions = with_cap(with_siblings(weighed, [decide(one) for one in weighed]))

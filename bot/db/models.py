@@ -283,7 +283,7 @@ class Log(Base):
 class CiJob(Base):
     """One attempt of one CI job as it was seen, and what its log said, so that nobody has to read it again.
 
-    `key` is `bot.ci.logstore.job_key`; `at` is when its build was created; `red` says that its failures need
+    `key` is the snapshot job's; `at` is when its build was created; `red` says that its failures need
     a verdict; `data` holds the snapshot's job without log and report; `reading` is `bot.ci.readings`' form of
     what failed (None: not read, or nothing did).
     """
@@ -323,7 +323,7 @@ class CiJob(Base):
 class Outcome(Base):
     """One signature met in one job attempt (`job_key`), once however often it stands there.
 
-    `signature` is `bot.ci.memory.signature_key`; `number` is the pull request that ran it, `on_main` says
+    `signature` is `bot.ci.memory.signature_key`'s; `number` is the pull request that ran it, `on_main` says
     that the default branch did.
     """
 

@@ -5,7 +5,7 @@ Source: Buildkite's REST API, "Builds" and "Jobs" (state, soft_failed, retried, 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -48,7 +48,7 @@ class Buildkite:
     """Some pipelines of one organisation.
 
     `required` holds the contexts that the branch requires (None: not known). Without a token Buildkite shows
-    builds, and none of their jobs.
+    builds, and none of their jobs. `most_pages` is how many pages of builds one query may bring.
     """
 
     api_url: str
@@ -57,6 +57,13 @@ class Buildkite:
     pipelines: tuple[str, ...]
     required: tuple[str, ...] | None
     fetcher: Fetcher
+    most_pages: int = MOST_PAGES
+
+    def parts(self) -> Iterator[tuple[str, "Buildkite"]]:
+        """Yield each pipeline by itself; without a name where there is no token, for jobs may be hidden."""
+        for pipeline in self.pipelines:
+            name = f"buildkite/{self.organization}/{pipeline}" if self.token else ""
+            yield name, replace(self, pipelines=(pipeline,))
 
     def on_commit(self, sha: str) -> Iterator[Sighting]:
         """Yield the ended jobs of every build of a commit."""
@@ -105,14 +112,16 @@ class Buildkite:
         """Yield builds, newest first, each with all its jobs and their earlier attempts."""
         url: str | None = self._builds(pipeline)
         parameters: Mapping[str, Any] | None = {**asked, "per_page": PAGE, "include_retried_jobs": "true"}
-        for _ in range(MOST_PAGES):
+        for _ in range(self.most_pages):
             if url is None:
                 return
             page, url = self.fetcher.json(url, self._headers(), parameters)
             parameters = None
             yield from (item for item in page or () if isinstance(item, dict))
         if url is not None:
-            self.fetcher.note(f"only the newest {MOST_PAGES * PAGE} builds of `{pipeline}` were read")
+            self.fetcher.note_cut(
+                f"only the newest {self.most_pages * PAGE} builds of `{pipeline}` were read"
+            )
 
 
 def created_in(window: Window) -> dict[str, str]:

@@ -32,16 +32,27 @@ class Answer:
 
 @dataclass
 class Fetcher:
-    """Reads for one verdict. `origins` may be asked; `notes` say, once each, what could not be read."""
+    """Reads for one verdict. `origins` may be asked; `notes` say, once each, what could not be read.
+
+    `faults` counts what could not be read, `cuts` the lists that went on.
+    """
 
     origins: frozenset[str]
     client: httpx.Client
     notes: dict[str, None] = field(default_factory=dict)
     requests: int = 0
     bytes_read: int = 0
+    faults: int = 0
+    cuts: int = 0
 
     def note(self, says: str) -> None:
-        """Remember what a reader must know."""
+        """Remember what a reader must know: something could not be read."""
+        self.faults += 1
+        self.notes.setdefault(says)
+
+    def note_cut(self, says: str) -> None:
+        """Remember that only the newest part of a list was read."""
+        self.cuts += 1
         self.notes.setdefault(says)
 
     def json(

@@ -29,7 +29,7 @@ CONCLUSIONS = {
     "action_required": "waiting_failed",
 }
 OF_PULLS = frozenset({"pull_request", "pull_request_target", "pull_request_review"})
-MOST_RUNS = 40  # of one query
+MOST_RUNS = 40  # of one query, for one verdict
 MOST_ANNOTATIONS = 300
 ARTIFACT_LIMIT = 20 * 1024**2
 
@@ -41,7 +41,7 @@ class Actions:
     """One repository's workflow runs.
 
     `required` holds the checks that the branch requires (None: not known); `token` reads logs, which come
-    from another host.
+    from another host; `most_runs` is how many runs one query may bring.
     """
 
     github: GitHubReads
@@ -49,6 +49,11 @@ class Actions:
     token: str | None
     required: frozenset[str] | None
     fetcher: Fetcher
+    most_runs: int = MOST_RUNS
+
+    def parts(self) -> Iterator[tuple[str, "Actions"]]:
+        """Yield itself: all workflows are read together."""
+        yield "actions", self
 
     def on_commit(self, sha: str) -> Iterator[Sighting]:
         """Yield the ended jobs of every run of a commit."""
@@ -97,8 +102,10 @@ class Actions:
     def _runs(self, asked: Json) -> Iterator[Json]:
         try:
             for number, run in enumerate(self.github.pages("/actions/runs", asked, "workflow_runs")):
-                if number >= MOST_RUNS:
-                    self.fetcher.note(f"only the newest {MOST_RUNS} workflow runs of a query were read")
+                if number >= self.most_runs:
+                    self.fetcher.note_cut(
+                        f"only the newest {self.most_runs} workflow runs of a query were read"
+                    )
                     return
                 yield run
         except UnreadableError as error:

@@ -59,6 +59,9 @@ class Sighting:
 class Provider(Protocol):
     """One system that runs CI."""
 
+    def parts(self) -> Iterator[tuple[str, "Provider"]]:
+        """Yield what can be read apart, each by a name of its own; empty: what is read may lack jobs."""
+
     def on_commit(self, sha: str) -> Iterator[Sighting]:
         """Yield the ended jobs of every build of a commit, whoever asked for it."""
 

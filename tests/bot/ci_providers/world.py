@@ -8,11 +8,13 @@ from pathlib import Path
 import httpx
 
 from bot.ci.collect import Collected, Collector, Reads, Subject
+from bot.ci.history import History
 from bot.ci.logstore import SqlLogs
 from bot.ci.providers.buildkite import Buildkite
 from bot.ci.providers.fetch import Fetcher, origins
 from bot.ci.providers.github_actions import Actions
 from bot.ci.providers.reads import Provider
+from bot.ci.shelf import Shelf
 from bot.ci.snapshot import Snapshot
 from bot.config import CiConfig
 from bot.db.engine import open_engine, open_sessions
@@ -143,10 +145,11 @@ class Ci:
         checks = read_checks(self.client, pull.target.head_sha, "main", self.config)
         with httpx.Client() as http:
             fetcher = Fetcher(origins([self.github.url], []), http)
-            subject = Subject(pull, checks, self.config.history_days, self.now)
-            logs = SqlLogs(self.sessions, self.now)
+            subject = Subject(pull, checks, self.config, self.now)
             providers = self.providers(fetcher, checks.required)
-            return Collector(subject, Reads(self.client), providers, fetcher, logs).collect()
+            history = History(self.sessions, 1, "main", self.now)
+            shelf = Shelf(providers, fetcher, SqlLogs(self.sessions, self.now), history)
+            return Collector(subject, Reads(self.client), providers, shelf).collect()
 
     def snapshot(self) -> Snapshot:
         return self.collect().snapshot

@@ -1,0 +1,71 @@
+"""What logs said, each read once: kept, or fetched within what one verdict may read."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from bot.ci.failures import Reading
+from bot.ci.history import History
+from bot.ci.logs import read_job
+from bot.ci.logstore import LogStore
+from bot.ci.memory import Seen
+from bot.ci.providers.fetch import Fetcher
+from bot.ci.providers.reads import Provider, Sighting
+from bot.ci.snapshot import Job
+
+MOST_LOGS = 80
+
+
+class Shelf:
+    """Logs and readings for one snapshot; what is learned is kept together, at the end."""
+
+    def __init__(
+        self, providers: Mapping[str, Provider], fetcher: Fetcher, logs: LogStore, history: History
+    ) -> None:
+        self.providers = providers
+        self.fetcher = fetcher
+        self.logs = logs
+        self.history = history
+        self.readings: dict[str, Reading] = {}
+        self._read = 0
+        self._seen: dict[str, Seen] = {}
+
+    def add(self, found: Iterable[Sighting], committed_at: datetime | None = None) -> None:
+        """Keep that these jobs were seen."""
+        for one in found:
+            self._seen[one.job.key] = Seen(one, self.readings.get(one.job.key), committed_at)
+
+    def recall(self, found: Iterable[Sighting]) -> None:
+        """Look up what the logs of these jobs said."""
+        with self.history.past() as past:
+            self.readings |= past.readings(one.job for one in found if one.job.is_failure)
+
+    def keep(self) -> None:
+        """Write all of it down."""
+        self.history.remember(self._seen.values())
+
+    def with_logs(self, found: Iterable[Sighting], fetch: bool = True) -> Iterator[Job]:
+        """Yield jobs; red ones whose log was never read come with it, unless nothing shall be fetched."""
+        for one in found:
+            unread = one.job.is_failure and one.job.key not in self.readings
+            yield self._with_log(one) if unread and fetch else one.job
+
+    def _with_log(self, one: Sighting) -> Job:
+        """Return one job with its log and report."""
+        self._read += 1
+        if self._read > MOST_LOGS:
+            self.fetcher.note(f"more than {MOST_LOGS} red jobs: the logs of the others were not read")
+            return one.job
+        provider = self.providers.get(one.job.provider or "")
+        if provider is None:
+            return one.job
+        text = self.logs.get(one.job)
+        if text is None:
+            text = provider.log(one)
+            if text is not None:
+                self.logs.put(one.job, text)
+        job = one.job.model_copy(update={"log": text, "junit": provider.junit(one)})
+        if job.log is not None or job.junit is not None:
+            before = self._seen.get(job.key)
+            self.readings[job.key] = read_job(job)
+            self._seen[job.key] = Seen(one, self.readings[job.key], before.committed_at if before else None)
+        return job
