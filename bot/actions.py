@@ -106,16 +106,58 @@ class EnqueueRun:
     """Queue a run of the lane; `dedupe_key` lets one such run wait or run at a time.
 
     `spec` is what the runner is told (arms, cases, budget), as JSON. The blocks of `resume_of` are taken
-    over, so that the gate goes on where that run ended.
+    over, so that the gate goes on where that run ended. A run of a given `run_id` is queued once for ever.
     """
 
-    kind: Literal["experiment", "tests"]
+    kind: Literal["experiment", "tests", "bisect"]
     queue: str
     base_sha: str
     spec: Mapping[str, Any]
     requested_by: str
     dedupe_key: str
     resume_of: str | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryJob:
+    """Ask a CI provider to run one job of this head again, once; the answer is kept as the decision `retry`.
+
+    `source` is Buildkite's `organisation/pipeline`, `build` the build or workflow run, `by` who asked.
+    """
+
+    provider: Literal["buildkite", "github_actions"]
+    source: str
+    build: str
+    job_id: str
+    name: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertIssue:
+    """Keep one issue of ours of `marker` as said here; `number` is where it was last seen.
+
+    Without `create` a missing one is not opened. `state` None leaves it as people put it. `comment` is one
+    comment below it, kept up to date in its turn.
+    """
+
+    marker: str
+    title: str
+    body: str
+    labels: tuple[str, ...] = ()
+    number: int | None = None
+    create: bool = True
+    state: Literal["open", "closed"] | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepEpisode:
+    """Write columns of a stored episode of nights; `key` is what it is known by."""
+
+    key: str
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +213,9 @@ Action = (
     | SetLabels
     | SubmitReview
     | EnqueueRun
+    | RetryJob
+    | UpsertIssue
+    | KeepEpisode
     | CancelRuns
     | Record
     | SetOverride

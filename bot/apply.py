@@ -9,11 +9,12 @@ from functools import singledispatchmethod
 
 from sqlalchemy.orm import Session
 
-from bot import checks, reviews, runs_queue, store
+from bot import checks, issues, reviews, runs_queue, store
 from bot.actions import (
     Action,
     CancelRuns,
     EnqueueRun,
+    KeepEpisode,
     Mode,
     React,
     Record,
@@ -26,6 +27,7 @@ from bot.actions import (
     SubmitReview,
     Target,
     UpsertComment,
+    UpsertIssue,
     WithdrawReview,
 )
 from bot.clients import Clients
@@ -33,10 +35,11 @@ from bot.commenting import upsert
 from bot.dispatch import JobSpec, look
 from bot.github import GitHubFault, connect
 from bot.jobs import enqueue
+from bot.nightly.kept import keep_episode, remember_issue
 from bot.pulls import head_of
 
 # Written to our own database alone: they need no look at the head, and shadow mode does them too.
-QUIET = (Record, Schedule, SetOverride, CancelRuns)
+QUIET = (Record, Schedule, SetOverride, CancelRuns, KeepEpisode)
 # What is kept in our database, after everything else. A run is for one head, and none in shadow mode.
 KEPT = (*QUIET, EnqueueRun)
 
@@ -131,6 +134,10 @@ class Keeper:
         store.add_override(self.session, self.target, action, self.now)
 
     @keep.register
+    def _(self, action: KeepEpisode) -> None:
+        keep_episode(self.session, self.target.repo_id, action)
+
+    @keep.register
     def _(self, action: Schedule) -> None:
         enqueue(self.session, [job_of(action, self.spec)])
 
@@ -148,7 +155,7 @@ class Writer:
         """Read the head once, just before the first write to GitHub; HeadMoved where it is another one."""
         if self._head_seen:
             return
-        if self.spec.number is None:  # a merge group's commit: it is no pull request's head
+        if not self.spec.number:  # a merge group's commit, or the nights: no pull request's head
             self._head_seen = True
             return
         now = head_of(self.clients.github, self.target.number)
@@ -190,6 +197,12 @@ class Writer:
     @carry_out.register
     def _(self, action: SubmitReview) -> None:
         reviews.submit(action, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: UpsertIssue) -> None:
+        number = issues.upsert_issue(action, self.target, self.clients)
+        if number is not None and number != action.number:
+            remember_issue(self.clients.sessions, self.target.repo_id, action.marker, number)
 
     @staticmethod
     def tolerate(write: Callable[[], object], *statuses: int) -> None:

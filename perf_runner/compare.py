@@ -32,6 +32,9 @@ class Record:
     timestamp: str = ""
     commit: str = ""
     hardware: str = ""
+    model: str = ""
+    requests: int | None = None
+    gpus: tuple[Mapping[str, Any], ...] = ()
 
 
 def parse_results(text: str, where: str) -> dict[tuple[str, str], Record]:
@@ -82,7 +85,21 @@ def read_record(entry: Any, place: str) -> Record:
         timestamp=text_of(entry.get("timestamp")),
         commit=text_of(entry.get("commit_sha")),
         hardware=text_of(entry.get("Hardware")),
+        model=text_of(model),
+        requests=result.get("completed_requests"),
+        gpus=gpus_of(entry.get("gpu_telemetry")),
     )
+
+
+def gpus_of(telemetry: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the telemetry of each GPU: a list of objects, objects by GPU, or one object; at most 64."""
+    if isinstance(telemetry, dict):
+        inner = telemetry.get("gpus", telemetry)
+        values = inner if isinstance(inner, list) else list(inner.values()) if isinstance(inner, dict) else []
+        found = [one for one in values if isinstance(one, dict)] or [telemetry]
+    else:
+        found = [one for one in telemetry if isinstance(one, dict)] if isinstance(telemetry, list) else []
+    return tuple(found[:64])
 
 
 def text_of(value: Any) -> str:

@@ -33,6 +33,7 @@ class Episode:
     first_night: date | None
     last_night: date | None
     last_commit: str
+    model: str = ""
 
 
 def failing(row: NightlyRow) -> bool:
@@ -93,6 +94,7 @@ def episode(part: Sequence[NightlyRow], same: Sequence[NightlyRow], rows: Sequen
         first_night=min(nights, default=None),
         last_night=max(nights, default=None),
         last_commit=last.commit,
+        model=last.model,
     )
 
 

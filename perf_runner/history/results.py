@@ -39,6 +39,7 @@ def rows_of(record: Record, number: int) -> list[NightlyRow]:
                 night=night_of(record.timestamp),
                 commit=record.commit,
                 hardware=record.hardware,
+                model=record.model,
             )
         )
     return rows

@@ -48,6 +48,7 @@ class NightlyRow:
     night: date | None = None
     commit: str = ""
     hardware: str = ""
+    model: str = ""
     issue: str = ""
     published_pct: float | None = None
     published_days: int | None = None
@@ -182,6 +183,7 @@ def read_row(cells: Mapping[str, str], line: int) -> NightlyRow | str:
         night=night,
         commit=cells.get("commit", ""),
         hardware=cells.get("hardware", ""),
+        model=cells.get("model", ""),
         issue=cells.get("issue", "").lstrip("#"),
         published_pct=published,
         published_days=days_of(cells.get("days")),
