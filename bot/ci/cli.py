@@ -1,4 +1,4 @@
-"""The command `verdict`: judges one snapshot, or a folder of them against labels."""
+"""The command `verdict`: judges one snapshot, or a folder of them against labels; mounts `backfill` too."""
 
 import json
 import sys
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from bot.ci.backfill_cli import backfill
 
 if TYPE_CHECKING:
     from bot.ci.verdict import Verdict
@@ -17,8 +19,9 @@ CALLS = ("regression", "unrelated", "unknown", "green")
 
 
 def mount(app: typer.Typer) -> None:
-    """Add the command to `app`."""
+    """Add the commands to `app`."""
     app.command("verdict")(verdict)
+    app.command("backfill")(backfill)
 
 
 def verdict(

@@ -113,22 +113,22 @@ def collect(look: Look, checks: HeadChecks, clients: Clients) -> Collected:
     with httpx.Client() as http:
         fetcher = Fetcher(allowed(settings), http)
         reads = Reads(clients.github)
-        token = access_token(clients.credentials, clients.installation_id)
-        required = checks.required
-        providers: dict[str, Provider] = {
-            "buildkite": buildkite(settings, config, checks, fetcher),
-            "github_actions": Actions(
-                reads,
-                settings.github_api_url,
-                token,
-                None if required is None else frozenset(required),
-                fetcher,
-            ),
-        }
+        providers = providers_of(config, checks, clients, fetcher)
         repository = clients.repository
         history = History(clients.sessions, repository.id, repository.default_branch, clients.now)
         shelf = Shelf(providers, fetcher, SqlLogs(clients.sessions, clients.now), history)
         return Collector(subject, reads, providers, shelf).collect()
+
+
+def providers_of(
+    config: CiConfig, checks: HeadChecks, clients: Clients, fetcher: Fetcher
+) -> dict[str, Provider]:
+    """Return the systems that run this repository's CI, by the name that their jobs carry."""
+    settings, required = clients.settings, checks.required
+    token = access_token(clients.credentials, clients.installation_id)
+    needed = None if required is None else frozenset(required)
+    actions = Actions(Reads(clients.github), settings.github_api_url, token, needed, fetcher)
+    return {"buildkite": buildkite(settings, config, checks, fetcher), "github_actions": actions}
 
 
 def allowed(settings: Settings) -> frozenset[str]:

@@ -5,12 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import func, select
+
 from bot.ci.coverage import cover, covered_by, rest_of, settled
 from bot.ci.memory import Seen, portions, remember
 from bot.ci.providers.fetch import Fetcher
 from bot.ci.providers.reads import Sighting, Window
 from bot.ci.recall import Past
 from bot.db.engine import Sessions
+from bot.db.models import CiJob
 
 # Jobs of one transaction: nobody else can write to SQLite meanwhile.
 STEP = 2_000
@@ -38,6 +41,12 @@ class History:
             with self.sessions.begin() as session:
                 new += remember(session, self.repo_id, part, self.main)
         return new
+
+    def size(self) -> int:
+        """Return how many jobs are kept."""
+        with self.sessions() as session:
+            asked = select(func.count()).select_from(CiJob).where(CiJob.repo_id == self.repo_id)
+            return session.scalar(asked) or 0
 
     def covered(self, scope: str) -> Window | None:
         """Return the span of a scope of which every build is kept; None where there is none."""

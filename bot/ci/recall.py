@@ -84,6 +84,16 @@ class Past:
         )
         return self._sightings(asked.limit(MOST_PULL_JOBS))
 
+    def unread(self, window: Window, most: int) -> list[Sighting]:
+        """Return red jobs in a window whose logs nobody read yet, newest build first."""
+        asked = select(*COLUMNS).where(
+            CiJob.repo_id == self.repo_id,
+            CiJob.red,
+            CiJob.reading.is_(None),
+            CiJob.at.between(window.start, window.end),
+        )
+        return self._sightings(asked.limit(most))
+
     def readings(self, jobs: Iterable[Job]) -> dict[str, Reading]:
         """Return what the logs of jobs said, by job key, where that is kept."""
         found: dict[str, Reading] = {}

@@ -58,14 +58,19 @@ class Shelf:
         provider = self.providers.get(one.job.provider or "")
         if provider is None:
             return one.job
-        text = self.logs.get(one.job)
-        if text is None:
-            text = provider.log(one)
-            if text is not None:
-                self.logs.put(one.job, text)
-        job = one.job.model_copy(update={"log": text, "junit": provider.junit(one)})
+        job = with_log(one, provider, self.logs)
         if job.log is not None or job.junit is not None:
             before = self._seen.get(job.key)
             self.readings[job.key] = read_job(job)
             self._seen[job.key] = Seen(one, self.readings[job.key], before.committed_at if before else None)
         return job
+
+
+def with_log(one: Sighting, provider: Provider, logs: LogStore) -> Job:
+    """Return a job with its log, which is kept, and its report; each None where there is none to be had."""
+    text = logs.get(one.job)
+    if text is None:
+        text = provider.log(one)
+        if text is not None:
+            logs.put(one.job, text)
+    return one.job.model_copy(update={"log": text, "junit": provider.junit(one)})

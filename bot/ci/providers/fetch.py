@@ -5,7 +5,7 @@ A read that fails is None, and a note says so.
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ JSON_LIMIT = 32 * 1024**2
 LOG_LIMIT = 64 * 1024**2
 ALL_LIMIT = 256 * 1024**2  # everything that one verdict reads
 LIMITED = 429
+LIMITS = frozenset({403, LIMITED, 503})
+UNTOLD_WAIT_S = 60.0
 PORTS = {"http": 80, "https": 443}
 
 
@@ -31,14 +33,45 @@ class Answer:
 
 
 @dataclass
+class Pace:
+    """How a reader with time asks: `gap_s` seconds apart, and again where a server says when.
+
+    `wait` sleeps, and may say why; `patience_s` is how long it may wait at servers' wishes in all.
+    """
+
+    gap_s: float
+    patience_s: float
+    wait: Callable[[float, str], None]
+
+    def before(self) -> None:
+        """Keep the distance to the request before."""
+        if self.gap_s > 0:
+            self.wait(self.gap_s, "")
+
+    def waited(self, answer: httpx.Response) -> bool:
+        """Wait as long as a server that limits us asks for; False where it does not, or patience is over."""
+        told = answer.headers.get("retry-after", "")
+        if answer.status_code not in LIMITS or (not told and answer.status_code != LIMITED):
+            return False
+        seconds = float(told) + 1 if told.isdigit() and len(told) < 6 else UNTOLD_WAIT_S
+        if seconds > self.patience_s:
+            return False
+        self.patience_s -= seconds
+        self.wait(seconds, f"{host_of(str(answer.url))} limits how much may be read")
+        return True
+
+
+@dataclass
 class Fetcher:
     """Reads for one verdict. `origins` may be asked; `notes` say, once each, what could not be read.
 
-    `faults` counts what could not be read, `cuts` the lists that went on.
+    `faults` counts what could not be read, `cuts` the lists that went on. With a `pace` the limits of one
+    verdict do not hold: it is a reader with time.
     """
 
     origins: frozenset[str]
     client: httpx.Client
+    pace: Pace | None = None
     notes: dict[str, None] = field(default_factory=dict)
     requests: int = 0
     bytes_read: int = 0
@@ -84,15 +117,19 @@ class Fetcher:
     def _follow(
         self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None, limit: int
     ) -> Answer | None:
-        for _ in range(MOST_REDIRECTS):
+        hops = 0
+        while hops < MOST_REDIRECTS:
             if not self._may(url):
                 return None
             try:
                 with self.client.stream(
                     "GET", url, headers=dict(headers), params=parameters, timeout=TIMEOUT_S
                 ) as answer:
+                    if self.pace is not None and self.pace.waited(answer):
+                        continue
                     if not answer.is_redirect:
                         return self._take(answer, limit)
+                    hops += 1
                     # What a redirect names is signed by itself; our token is none of its business.
                     url, headers, parameters = target_of(answer), {}, None
             except httpx.HTTPError as error:
@@ -102,7 +139,9 @@ class Fetcher:
 
     def _may(self, url: str) -> bool:
         self.requests += 1
-        if self.requests > MOST_REQUESTS:
+        if self.pace is not None:
+            self.pace.before()
+        elif self.requests > MOST_REQUESTS:
             self.note("more had to be read than one verdict may read; the rest is not known")
             return False
         if origin_of(url) not in self.origins:
@@ -133,7 +172,7 @@ class Fetcher:
             if size > limit:
                 self.note(f"{host} answered with more than {limit // 1024**2} MiB, which was not read")
                 return None
-            if self.bytes_read > ALL_LIMIT:
+            if self.pace is None and self.bytes_read > ALL_LIMIT:
                 self.note("more had to be read than one verdict may read; the rest is not known")
                 return None
             if time.monotonic() > end:
