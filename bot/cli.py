@@ -27,7 +27,7 @@ PARTS = (
     bot.review.cli,
     perf_runner.cli,
 )
-ANNOUNCED = frozenset({"verdict", "preview", "backfill", "bench", "bisect", "calibrate"})
+ANNOUNCED = frozenset({"verdict", "preview", "bench", "bisect", "calibrate"})
 USAGE = 2
 INFRASTRUCTURE = 3
 
