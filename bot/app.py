@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from bot import buildkite_hook, health, runner_api, webhook
+from bot.dashboard.security import Guard
 from bot.db.models import Repository
 from bot.errors import PayloadRejected, incident_id
 from bot.log import get_logger
@@ -48,6 +49,7 @@ def create_app(settings: Settings, wiring: Wiring | None = None) -> FastAPI:
 
     app = FastAPI(title="prgate", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
+    app.add_middleware(Guard, access=service.access)
     app.add_exception_handler(PayloadRejected, refuse)
     app.add_exception_handler(Exception, fail)
     include_routers(app, service, wiring)

@@ -319,6 +319,14 @@ def take_back(session: Session, job_id: int, attempts: int) -> bool | None:
     return True
 
 
+def dead(session: Session, limit: int = 100, before_id: int | None = None) -> list[Job]:
+    """Return jobs that were given up, the newest first; those below `before_id` continue a list."""
+    asked = select(Job).where(Job.state == JobState.DEAD)
+    if before_id is not None:
+        asked = asked.where(Job.id < before_id)
+    return list(session.scalars(asked.order_by(Job.id.desc()).limit(limit)))
+
+
 def replay(session: Session, condition: ColumnElement[bool]) -> int:
     """Queue the dead jobs of `condition` again with all their attempts; return how many."""
     ids = list(session.scalars(select(Job.id).where(Job.state == JobState.DEAD, condition)))

@@ -9,6 +9,7 @@
 | `prgate_relay_sent_total{what}` | counter | messages sent to workers: job, run |
 | `prgate_relay_failures_total` | counter | times that the broker could not be reached |
 | `prgate_runner_requests_total{request,status}` | counter | requests of the runner lane |
+| `prgate_live_streams` | gauge | live pages that are open in this process |
 | `prgate_jobs{verb,state}` | gauge | jobs that are queued, running or dead |
 | `prgate_job_oldest_queued_seconds` | gauge | how long the oldest due job has waited |
 | `prgate_runs{queue,state}` | gauge | runs that are queued or running |
@@ -19,7 +20,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import func, select
@@ -39,6 +40,7 @@ INBOX_COMMIT_S = Histogram("prgate_inbox_commit_seconds", "Time of an inbox comm
 RELAY_SENT = Counter("prgate_relay_sent", "Messages sent to workers", ["what"])
 RELAY_FAILURES = Counter("prgate_relay_failures", "Times that the broker could not be reached")
 RUNNER_REQUESTS = Counter("prgate_runner_requests", "Requests of the runner lane", ["request", "status"])
+LIVE_STREAMS = Gauge("prgate_live_streams", "Live pages that are open in this process")
 
 
 class StoreCollector(Collector):

@@ -8,6 +8,8 @@ from celery import Celery
 
 from bot import runs
 from bot.celery_app import Bell, make_celery, make_lane
+from bot.dashboard.auth.access import Access
+from bot.dashboard.live import Live
 from bot.db.engine import Sessions, open_engine, open_reading_sessions, open_sessions
 from bot.db.migrate import upgrade
 from bot.inbox import Inbox
@@ -41,6 +43,8 @@ class Service:
         ring_runs = partial(runs.ring, self.sessions, self.bell, settings)
         self.relay = Relay(self.sessions, self.bell, ring_runs, settings.resend_s)
         self.inbox = Inbox(self.sessions, settings.max_waiting, self.relay.wake)
+        self.access = Access(settings, self.sessions, self.reading)
+        self.live = Live(self.reading)
 
     @cached_property
     def sweeper(self) -> Sweeper:

@@ -3,7 +3,7 @@
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -35,7 +35,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """A server that ends with exit code 0 after a signal; uvicorn's own raises the signal again."""
+    """A server that ends with exit code 0 after a signal; uvicorn's own raises the signal again.
+
+    `before_end` is called on the event loop when it is told to end, before it waits for open answers.
+    """
+
+    before_end: Callable[[], None] | None = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what streams for ever, then drain the rest."""
+        if self.before_end is not None:
+            self.before_end()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -62,7 +73,11 @@ def make_server(app: FastAPI) -> Server:
         timeout_graceful_shutdown=DRAIN_LIMIT_S,
         lifespan="on",
     )
-    return Server(config)
+    server = Server(config)
+    service = getattr(app.state, "service", None)
+    if service is not None:
+        server.before_end = service.live.close
+    return server
 
 
 def serve_app(app: FastAPI, host: str, port: int) -> None:

@@ -12,6 +12,7 @@ from bot.errors import ConfigurationError
 
 PREFIX = "PRGATE_"
 Role = Literal["serve", "worker", "beat"]
+Access = Literal["public", "sign-in"]
 
 
 class Settings(BaseSettings):
@@ -47,6 +48,16 @@ class Settings(BaseSettings):
         default="{web}/{full_name}.git", description="source of a repository's commits, for the bundles"
     )
     handles: str = Field(default="", description="more names that the bot answers to")
+
+    dashboard_access: Access = Field(
+        default="public",
+        description="public: public repositories are open to everybody; sign-in: nothing is without it",
+    )
+    github_client_id: str = Field(default="", description="the App's client id, with which people sign in")
+    github_client_secret: SecretStr = SecretStr("")
+    setup_file: Path | None = Field(
+        default=None, description="where /setup writes the settings of a new App (empty: it shows them once)"
+    )
 
     buildkite_api_url: str = "https://api.buildkite.com"
     buildkite_token: SecretStr = SecretStr("")
@@ -87,6 +98,16 @@ class Settings(BaseSettings):
         if not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
         return value.rstrip("/")
+
+    @property
+    def knows_github(self) -> bool:
+        """Say whether an identity on GitHub was chosen; until then the service offers to make one."""
+        return bool(self.github_app_id or self.github_token.get_secret_value())
+
+    @property
+    def may_sign_in(self) -> bool:
+        """Say whether people can sign in."""
+        return bool(self.github_client_id and self.github_client_secret.get_secret_value())
 
     @cached_property
     def database(self) -> str:
@@ -170,13 +191,23 @@ def missing(settings: Settings, role: Role) -> tuple[str, ...]:
 
 
 def require(settings: Settings, role: Role) -> None:
-    """Raise ConfigurationError, one line, where something is missing or does not fit together."""
+    """Raise ConfigurationError, one line, where something is missing or does not fit together.
+
+    A web service that nothing of GitHub was told to yet starts all the same: its page `/setup` makes it.
+    """
     lacking = missing(settings, role)
+    if role == "serve" and is_new(settings):
+        lacking = tuple(name for name in lacking if name == PREFIX + "BROKER_URL")
     if lacking:
         raise ConfigurationError(f"cannot start, please set {', '.join(lacking)}")
     problems = list(contradictions(settings))
     if problems:
         raise ConfigurationError(problems[0])
+
+
+def is_new(settings: Settings) -> bool:
+    """Say whether nothing of GitHub is configured: no identity and no webhook secret."""
+    return not settings.knows_github and not secret_list(settings.webhook_secrets)
 
 
 def contradictions(settings: Settings) -> Iterable[str]:
@@ -185,3 +216,8 @@ def contradictions(settings: Settings) -> Iterable[str]:
         yield "PRGATE_HEARTBEAT_S must be at most half of PRGATE_LEASE_S, or one late beat loses the lease"
     if settings.visibility_s <= settings.job_limit_s:
         yield "PRGATE_VISIBILITY_S must be above PRGATE_JOB_LIMIT_S, or a long job is delivered twice"
+    if settings.dashboard_access == "sign-in" and not settings.may_sign_in and not is_new(settings):
+        yield (
+            "PRGATE_DASHBOARD_ACCESS=sign-in needs PRGATE_GITHUB_CLIENT_ID and PRGATE_GITHUB_CLIENT_SECRET, "
+            "or nobody can read"
+        )

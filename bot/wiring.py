@@ -10,7 +10,14 @@ from fastapi import APIRouter
 from bot import dispatch, events
 from bot.app import Wiring
 from bot.clients import credentials
-from bot.dashboard.routes import create_router
+from bot.dashboard.auth.routes import create_auth_router
+from bot.dashboard.changes.dead import create_dead_router
+from bot.dashboard.changes.orders import create_orders_router
+from bot.dashboard.live_routes import create_live_router
+from bot.dashboard.rendering import shared_pages
+from bot.dashboard.routes import router_of
+from bot.dashboard.site import Site
+from bot.dashboard.trees import service_trees
 from bot.db.models import Repository
 from bot.errors import one_line
 from bot.github import Credentials, access_token, identity
@@ -57,8 +64,29 @@ def standard_wiring(settings: Settings, parts: Parts | None = None) -> Wiring:
     def fetch_token(repository: Repository) -> str | None:
         return access_token(login, repository.installation_id)
 
-    def pages(service: Service) -> APIRouter:
-        return create_router(service.reading, settings.github_web_url)
-
     reading = Reading(events.parse, dispatch.jobs_for, own_logins)
-    return Wiring(reading, fetch_token, (pages,), parts or Parts())
+    return Wiring(reading, fetch_token, (pages, ways_in, changes), parts or Parts())
+
+
+def pages(service: Service) -> APIRouter:
+    """Return the pages, each showing what its visitor may read."""
+    settings = service.settings
+    trees = service_trees(settings, service.reading)
+    site = Site(service.reading, shared_pages(), settings.github_web_url, service.access.scope, trees)
+    return router_of(site)
+
+
+def ways_in(service: Service) -> APIRouter:
+    """Return sign-in, and the stream that moves the pages."""
+    router = APIRouter()
+    router.include_router(create_auth_router(service.access))
+    router.include_router(create_live_router(service.live, service.access))
+    return router
+
+
+def changes(service: Service) -> APIRouter:
+    """Return what maintainers may change."""
+    router = APIRouter()
+    router.include_router(create_orders_router(service.access, service.relay))
+    router.include_router(create_dead_router(service.access, service.relay))
+    return router

@@ -1,6 +1,7 @@
 """How a view becomes an answer: templates, JSON, static files, and a page in words for what went wrong."""
 
 import hashlib
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +16,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bot.dashboard import charts
+from bot.dashboard.auth.visitor import Visitor
 from bot.dashboard.views import View, age
 
 STATIC = Path(__file__).parent / "static"
@@ -43,6 +45,7 @@ class Pages:
         self.environment.globals["charts"] = charts
         self.environment.globals["static"] = static_url
         self.environment.globals["root"] = ""
+        self.environment.globals["now_s"] = lambda: int(time.time())
         self.environment.globals["version"] = version("prgate")
 
     def render(
@@ -50,7 +53,9 @@ class Pages:
     ) -> HTMLResponse:
         """Return the page `name` with the values it shows."""
         template = self.environment.get_template(f"pages/{name}")
-        html = template.render(request=request, path=request.url.path, json_url=json_url, **shown)
+        visitor = getattr(request.state, "visitor", Visitor())
+        told = {"request": request, "visitor": visitor, "path": request.url.path, "json_url": json_url}
+        html = template.render({**told, **shown})
         return HTMLResponse(html, status_code=status, headers=HEADERS)
 
 

@@ -1,8 +1,37 @@
 """One verb a file: `gather` reads, `decide` is pure."""
 
 from bot.dispatch import Handler
-from bot.handlers import ci, closed, command, expand, installed, perf, route, triage
+from bot.handlers import (
+    bisect,
+    ci,
+    closed,
+    command,
+    expand,
+    installed,
+    nightly,
+    page,
+    perf,
+    retry,
+    route,
+    settle,
+    triage,
+)
 
 HANDLERS: dict[str, Handler] = {
-    one.HANDLER.verb: one.HANDLER for one in (ci, closed, command, expand, installed, perf, route, triage)
+    one.HANDLER.verb: one.HANDLER
+    for one in (
+        bisect,
+        ci,
+        closed,
+        command,
+        expand,
+        installed,
+        nightly,
+        page,
+        perf,
+        retry,
+        route,
+        settle,
+        triage,
+    )
 }

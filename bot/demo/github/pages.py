@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -27,9 +27,11 @@ HEADERS = {
 BODY_LIMIT = 400_000
 
 
-def create_pages(hub: Hub) -> APIRouter:
-    """Return the pages of one stand-in."""
-    router = APIRouter()
+Page = Callable[..., Response]
+
+
+def page_maker(hub: Hub) -> Page:
+    """Return what renders a template of the stand-in: `page(name, status=200, **shown)`."""
     environment = Environment(
         loader=PackageLoader("bot.demo.github", "templates"), autoescape=True, undefined=StrictUndefined
     )
@@ -39,6 +41,14 @@ def create_pages(hub: Hub) -> APIRouter:
     def page(name: str, status: int = 200, **shown: Any) -> Response:
         text = environment.get_template(name).render(hub=hub, here=here, **shown)
         return HTMLResponse(text, status_code=status, headers=HEADERS)
+
+    return page
+
+
+def create_pages(hub: Hub, page: Page) -> APIRouter:
+    """Return the pages of one stand-in."""
+    router = APIRouter()
+    here = f"/{hub.state.full_name}"
 
     @router.get("/")
     def home() -> Response:

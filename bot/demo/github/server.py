@@ -14,8 +14,9 @@ from bot.demo.github.api import create_api
 from bot.demo.github.faults import Faults
 from bot.demo.github.git import Git
 from bot.demo.github.hub import Hub
-from bot.demo.github.pages import create_pages
+from bot.demo.github.pages import create_pages, page_maker
 from bot.demo.github.shapes import Shapes
+from bot.demo.github.sign_in import create_sign_in
 from bot.demo.github.state import Comment, State
 from bot.demo.github.webhooks import Hooks
 
@@ -115,10 +116,12 @@ def load(state_file: Path | None) -> State | None:
 
 
 def create_app(hub: Hub) -> FastAPI:
-    """Return the whole server: the API at the root and below `/api/v3`, and the pages."""
+    """Return the whole server: the API below `/api/v3` and `/api`, the pages, and the ways to sign in."""
     app = FastAPI(openapi_url=None)
+    page = page_maker(hub)
+    app.include_router(create_sign_in(hub, page))
     api = create_api(hub)
     app.mount("/api/v3", api)
     app.mount("/api", api)
-    app.include_router(create_pages(hub))
+    app.include_router(create_pages(hub, page))
     return app

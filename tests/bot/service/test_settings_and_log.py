@@ -17,12 +17,27 @@ KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIcanarycanary\ncanary==\n-----END RSA 
 
 
 def test_what_is_missing_is_said_in_one_line() -> None:
-    settings = load_settings({"broker_url": "redis://x"})
+    settings = load_settings({"broker_url": "redis://x", "github_app_id": "1"})
     assert missing(settings, "serve") == ("PRGATE_WEBHOOK_SECRETS", "PRGATE_SERVICE_KEY")
     assert missing(settings, "worker")[0].startswith("PRGATE_GITHUB_TOKEN")
     with pytest.raises(ConfigurationError, match=r"please set PRGATE_WEBHOOK_SECRETS, PRGATE_SERVICE_KEY$"):
         require(settings, "serve")
     require(load_settings({"broker_url": "redis://x"}), "beat")
+
+
+def test_a_service_that_knows_nothing_of_github_yet_starts_and_offers_to_set_it_up() -> None:
+    require(load_settings({"broker_url": "redis://x"}), "serve")
+    with pytest.raises(ConfigurationError, match=r"please set PRGATE_BROKER_URL$"):
+        require(load_settings(), "serve")
+    half = load_settings({"broker_url": "redis://x", "webhook_secrets": "abcdefgh"})
+    with pytest.raises(ConfigurationError, match=r"please set PRGATE_SERVICE_KEY$"):
+        require(half, "serve")
+
+
+def test_pages_behind_a_sign_in_need_one() -> None:
+    told = {"broker_url": "x", "github_token": "t", "dashboard_access": "sign-in"}
+    with pytest.raises(ConfigurationError, match="PRGATE_GITHUB_CLIENT_ID"):
+        require(load_settings(told), "beat")
 
 
 @pytest.mark.parametrize(
