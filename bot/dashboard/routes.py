@@ -2,13 +2,25 @@
 
 from fastapi import APIRouter
 
+from bot.dashboard.pages import compare, kernels, owners, perf, pull, queue, red, run, series, workers
 from bot.dashboard.pages import help as help_page
-from bot.dashboard.pages import pull, queue
 from bot.dashboard.rendering import PageRoute, shared_pages, static_file
 from bot.dashboard.site import Site
 from bot.db.engine import Sessions
 
-PAGES = (queue.add, pull.add, help_page.add)
+PAGES = (
+    queue.add,
+    pull.add,
+    red.add,
+    perf.add,
+    series.add,
+    compare.add,
+    kernels.add,
+    run.add,
+    owners.add,
+    workers.add,
+    help_page.add,
+)
 
 
 def create_router(sessions: Sessions, web_url: str) -> APIRouter:
