@@ -50,7 +50,7 @@ class Progress(Protocol):
 
 @dataclass
 class Filled:
-    """What a run brought in for one repository: new jobs, logs read; `whole` False: some could not be read."""
+    """What a run brought in for one repository; `whole` False: something could not be read."""
 
     repo: str
     days: int
