@@ -1,5 +1,6 @@
 """The stand-in's verbs: each changes the state and tells the receiver, whoever asked for it."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,8 @@ from bot.demo.github.git import Git
 from bot.demo.github.shapes import Shapes
 from bot.demo.github.state import CheckRun, Comment, Issue, Pull, Review, State, Status, WorkflowRun, now
 from bot.demo.github.webhooks import Hooks
+
+CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?)\s*:?\s+#(\d{1,9})\b", re.IGNORECASE)
 
 
 class Refused(Exception):  # noqa: N818 - it is an answer
@@ -54,6 +57,17 @@ class Hub:
         issue = Issue(self.state.new_id(), number, title, body, author, list(labels), moment, moment)
         self.state.issues[number] = issue
         self.emit("issues", "opened", author, issue=self.shapes.issue(issue))
+        return issue
+
+    def edit_issue(self, number: int, actor: str, **changes: str) -> Issue:
+        """Change title, body or state of an issue."""
+        issue = self.require_issue(number)
+        moved = changes.get("state", issue.state) != issue.state
+        for name, value in changes.items():
+            setattr(issue, name, value)
+        issue.updated_at = now()
+        action = {"open": "reopened", "closed": "closed"}[issue.state] if moved else "edited"
+        self.emit("issues", action, actor, issue=self.shapes.issue(issue))
         return issue
 
     def open_pull(
@@ -146,6 +160,10 @@ class Hub:
         pull.merge_commit = made
         self.pushed(pull.base_ref, before, made, actor)
         self.close(number, actor, merged=True)
+        for fixed in CLOSES.findall(pull.body):
+            issue = self.state.issues.get(int(fixed))
+            if issue is not None and issue.state == "open":
+                self.edit_issue(issue.number, actor, state="closed")
         return made
 
     def close(self, number: int, actor: str, *, merged: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Issues (pull requests are issues too): comments, reactions and labels."""
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,10 +17,11 @@ def issues(hub: Here, request: Request, labels: str = "") -> Response:
     """Answer `GET /issues`."""
     wanted = {name for name in labels.split(",") if name}
     which = request.query_params.get("state", "open")
+    creator = request.query_params.get("creator")
     found = [
         hub.shapes.issue(issue)
         for issue in hub.state.issues.values()
-        if wanted <= set(issue.labels) and which in {"all", issue.state}
+        if wanted <= set(issue.labels) and which in {"all", issue.state} and creator in {None, issue.user}
     ]
     return paged(request, found[::-1])
 
@@ -63,6 +65,34 @@ def react(hub: Here, comment_id: int, request: Request, body: dict[str, Any], re
 def issue(hub: Here, number: int) -> Json:
     """Answer `GET /issues/{number}`."""
     return hub.shapes.issue(hub.require_issue(number))
+
+
+@router.post("/issues", status_code=201)
+def open_issue(hub: Here, request: Request, body: dict[str, Any]) -> Json:
+    """Answer `POST /issues`."""
+    labels = tuple(str(name) for name in body.get("labels") or ())
+    number = max(hub.state.issues, default=0) + 1
+    made = hub.open_issue(number, body["title"], body.get("body") or "", actor(request, hub), labels)
+    return hub.shapes.issue(made)
+
+
+@router.patch("/issues/{number}")
+def edit_issue(hub: Here, number: int, request: Request, body: dict[str, Any]) -> Json:
+    """Answer `PATCH /issues/{number}`."""
+    changes = {name: body[name] for name in ("title", "body", "state") if name in body}
+    return hub.shapes.issue(hub.edit_issue(number, actor(request, hub), **changes))
+
+
+@router.get("/issues/{number}/timeline")
+def timeline(hub: Here, number: int, request: Request) -> Response:
+    """Answer `GET /issues/{number}/timeline`: the pull requests that name the issue."""
+    hub.require_issue(number)
+    naming = [pull for pull in hub.state.pulls() if re.search(rf"#{number}\b", f"{pull.title} {pull.body}")]
+    found = [
+        {"event": "cross-referenced", "source": {"type": "issue", "issue": hub.shapes.issue(pull)}}
+        for pull in naming
+    ]
+    return paged(request, found)
 
 
 @router.get("/issues/{number}/comments")
