@@ -10,6 +10,7 @@ import typer
 
 import bot.ci.cli
 import bot.cli_config
+import bot.cli_dead
 import bot.cli_preview
 import bot.cli_service
 import bot.demo.cli
@@ -21,6 +22,7 @@ PARTS = (
     bot.demo.cli,
     bot.cli_service,
     bot.cli_config,
+    bot.cli_dead,
     bot.cli_preview,
     routing.cli,
     bot.ci.cli,

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import case, exists, null, select, update
 from sqlalchemy.orm import Session
 
 from bot import jobs, metrics
 from bot.db.engine import Sessions
 from bot.db.models import Delivery, DeliveryState, Job, Repository
+from bot.db.types import now_plus
 from bot.db.upsert import insert_into
 from bot.dispatch import JobSpec
 from bot.errors import PayloadRejected
@@ -28,6 +29,8 @@ from bot.log import get_logger
 
 BATCH = 64
 KNOWN_REPOSITORIES = 10_000
+# A delivery that GitHub sent before we left a repository may arrive this much later.
+LATE_S = 3600.0
 
 log = get_logger(__name__)
 
@@ -120,18 +123,22 @@ def settle_empty(session: Session, guids: set[str]) -> None:
 
 
 def save_repositories(session: Session, batch: Iterable[Incoming]) -> None:
-    """Keep the rows of the repositories that wrote: names and installations change."""
+    """Keep the rows of the repositories that wrote: names and installations change.
+
+    One that we left comes back by what it writes only after a while: a delivery may be late.
+    """
     found = {item.repo.id: (item.repo, item.installation_id) for item in batch if item.repo}
+    left_lately = Repository.removed_at > now_plus(-LATE_S)
+    back = case((left_lately, Repository.removed_at), else_=null())
     for repo, installation_id in found.values():
         row = {
             "full_name": repo.full_name,
             "installation_id": installation_id,
             "default_branch": repo.default_branch,
             "private": repo.private,
-            "removed_at": None,
         }
         insert = insert_into(session, Repository).values(id=repo.id, **row)
-        session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=row))
+        session.execute(insert.on_conflict_do_update(index_elements=["id"], set_={**row, "removed_at": back}))
 
 
 class Inbox:
@@ -142,6 +149,7 @@ class Inbox:
         self._waiting: queue.Queue[Waiting | None] = queue.Queue(max_waiting)
         self._on_commit = on_commit
         self._known: dict[int, tuple[RepoRef, int | None]] = {}
+        self._forget_at_s = 0.0
         self._thread = threading.Thread(target=self._write_all, name="inbox", daemon=True)
 
     def start(self) -> None:
@@ -196,12 +204,13 @@ class Inbox:
         tell(batch, stored)
 
     def _commit(self, batch: Sequence[Incoming]) -> list[Stored]:
+        if len(self._known) > KNOWN_REPOSITORIES or time.monotonic() > self._forget_at_s:
+            self._known.clear()
+            self._forget_at_s = time.monotonic() + LATE_S
         unknown = [item for item in batch if item.repo and self._known.get(item.repo.id) != key_of(item)]
         with self._sessions.begin() as session:
             save_repositories(session, unknown)
             stored = store(session, batch)
-        if len(self._known) > KNOWN_REPOSITORIES:
-            self._known.clear()
         self._known.update({item.repo.id: (item.repo, item.installation_id) for item in unknown if item.repo})
         return stored
 

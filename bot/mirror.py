@@ -68,7 +68,9 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def prepare(mirror: Path) -> None:
-    """Make the bare repository where there is none."""
+    """Make the bare repository where there is none, and drop what a killed git left locked: we are alone."""
+    for stale in mirror.rglob("*.lock"):
+        stale.unlink(missing_ok=True)
     if not (mirror / "HEAD").exists():
         git(mirror.parent, ["init", "--quiet", "--bare", "--template=", str(mirror)])
 
@@ -124,7 +126,9 @@ def write_bundle(mirror: Path, target: Path, shas: Sequence[str]) -> None:
 
 
 def drop_old(folder: Path) -> None:
-    """Keep the newest bundles only."""
+    """Keep the newest bundles only, and no half of one."""
+    for half in folder.glob("*.part"):
+        half.unlink(missing_ok=True)
     found = sorted(folder.glob("*.bundle"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found[BUNDLES_KEPT:]:
         path.unlink(missing_ok=True)

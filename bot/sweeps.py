@@ -7,29 +7,23 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
-from sqlalchemy import delete, select, update
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy import select
 
 from bot import jobs, runs
 from bot.db.engine import Sessions
-from bot.db.models import Base, Delivery, Event, Job, JobState, Log, Permission, Repository, WriterLease
-from bot.db.types import now_plus
-from bot.db.upsert import changed
+from bot.db.models import Repository
 from bot.dispatch import JobSpec
 from bot.leases import finish_sweep, take_sweep
 from bot.log import get_logger
+from bot.retention import forget_removed, retain
 from bot.settings import Settings
 
 log = get_logger(__name__)
 
 LEASE_S = 300.0
 HOUR_S = 3600.0
-# How many rows a retention step deletes in one transaction, so that it never holds a lock for long.
-STEP = 1_000
-KEEP_EVENTS = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,64 +87,38 @@ def standard_sweeps(sessions: Sessions, settings: Settings) -> tuple[Sweep, ...]
     """Return the chores of a service."""
     fast = settings.sweep_s
     reconcile_s = settings.reconcile_minutes * 60.0
+    mirrors = settings.data_dir.resolve() / "mirrors"
     return (
         Sweep("expired jobs", fast, lambda: sum(jobs.expire(sessions, settings.attempts))),
         Sweep("expired runs", fast, lambda: runs.expire(sessions, settings.run_attempts)),
-        Sweep("reconcile", reconcile_s, lambda: reconcile(sessions, "open", settings)),
-        Sweep("failed deliveries", HOUR_S, lambda: reconcile(sessions, "redeliver", settings)),
+        Sweep("reconcile", reconcile_s, lambda: reconcile(sessions)),
+        Sweep("failed deliveries", settings.redeliver_s, lambda: ask_again(sessions, settings)),
         Sweep("retention", HOUR_S, lambda: retain(sessions, settings, datetime.now(UTC))),
+        Sweep("left repositories", HOUR_S, lambda: forget_removed(sessions, mirrors, datetime.now(UTC))),
     )
 
 
-def reconcile(sessions: Sessions, subject: str, settings: Settings) -> int:
-    """Queue a job that looks at each repository as a whole, for what no delivery told us; return how many.
-
-    Subjects of the verb `expand`: `open` looks at every open pull request that changed, `redeliver` asks
-    GitHub for its failed deliveries (an App has one list of them, so one repository stands for all).
-    """
+def reconcile(sessions: Sessions) -> int:
+    """Queue a look at each repository's open pull requests, for what no delivery told us; return how many."""
     with sessions.begin() as session:
         there = select(Repository.id).where(Repository.removed_at.is_(None)).order_by(Repository.id)
-        ids = list(session.scalars(there))
-        wanted = ids[:1] if subject == "redeliver" else ids
-        if subject == "redeliver" and not settings.github_app_id:
-            return 0
-        specs = [
-            JobSpec("expand", repo_id, None, subject, dedupe_key=f"expand:{repo_id}:{subject}")
-            for repo_id in wanted
-        ]
+        specs = [whole(repo_id, "open") for repo_id in session.scalars(there)]
         jobs.enqueue(session, specs)
     return len(specs)
 
 
-def retain(sessions: Sessions, settings: Settings, now: datetime) -> int:
-    """Drop what is past its time; decisions and measurements stay for ever. Return how many rows went."""
-    payloads = now - timedelta(days=settings.keep_payload_days)
-    dropped = drop_payloads(sessions, payloads)
-    rules: tuple[tuple[type[Base], Any, ColumnElement[bool]], ...] = (
-        (Job, Job.id, (Job.state == JobState.DONE) & (Job.finished_at < payloads)),
-        (Event, Event.id, Event.at < now - KEEP_EVENTS),
-        (Log, Log.hash, Log.stored_at < now - timedelta(days=settings.keep_log_days)),
-    )
-    dropped += sum(drop(sessions, table, key, condition) for table, key, condition in rules)
+def ask_again(sessions: Sessions, settings: Settings) -> int:
+    """Queue a look at the deliveries that did not arrive; 0 for a plain account, which has no list of them.
+
+    An App has one list for all its repositories, also for one that we never heard of: repository 0.
+    """
+    if not settings.github_app_id:
+        return 0
     with sessions.begin() as session:
-        dropped += changed(session, delete(Permission).where(Permission.until < now))
-        dropped += changed(session, delete(WriterLease).where(WriterLease.until < now_plus(-HOUR_S)))
-    return dropped
+        jobs.enqueue(session, [whole(0, "redeliver")])
+    return 1
 
 
-def drop_payloads(sessions: Sessions, before: datetime) -> int:
-    """Forget the bodies of old deliveries; their ids stay, so that a late redelivery is known."""
-    with sessions.begin() as session:
-        old = (Delivery.received_at < before) & Delivery.payload.is_not(None)
-        return changed(session, update(Delivery).where(old).values(payload=None))
-
-
-def drop(sessions: Sessions, table: type[Base], key: Any, condition: ColumnElement[bool]) -> int:
-    """Delete rows in small steps; return how many."""
-    total = 0
-    while True:
-        with sessions.begin() as session:
-            ids = list(session.scalars(select(key).where(condition).limit(STEP)))
-            if not ids:
-                return total
-            total += changed(session, delete(table).where(key.in_(ids)))
+def whole(repo_id: int, subject: str) -> JobSpec:
+    """Return the job that looks at a repository as a whole; one of a kind waits at a time."""
+    return JobSpec("expand", repo_id, None, subject, dedupe_key=f"expand:{repo_id}:{subject}")

@@ -5,7 +5,7 @@ the deliveries that never arrived.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +22,11 @@ from bot.github import connect
 from bot.pulls import when
 
 MOST_PULLS = 100
-MOST_ATTEMPTS = 3
+# GitHub sends a delivery again for three days. Its list holds each attempt: 10,000 of them are looked at.
+REDELIVERABLE = timedelta(days=3)
+MOST_PAGES = 100
+MOST_AT_ONCE = 500
+MOST_REFUSALS = 3
 Wanted = Callable[[Mapping[str, Any]], bool]
 QUEUED_PULL = re.compile(r"/pr-(\d+)-")
 
@@ -76,24 +80,23 @@ def changed_pulls(clients: Clients) -> tuple[tuple[int, str], ...]:
 
 
 def lost_deliveries(clients: Clients) -> tuple[int, ...]:
-    """Return the App's deliveries of the last day of which no attempt arrived, each once."""
+    """Return the App's deliveries of which no attempt arrived and another one may; each once."""
     if not clients.credentials.is_app:
         return ()
-    since = clients.now - timedelta(days=1)
+    since = clients.now - REDELIVERABLE
     attempts: dict[str, list[Mapping[str, Any]]] = {}
-    for one in connect(clients.credentials, None).pages("/app/hook/deliveries"):
+    for one in connect(clients.credentials, None).cursor_pages("/app/hook/deliveries", MOST_PAGES):
         if when(one.get("delivered_at")) < since:
             break
         attempts.setdefault(str(one.get("guid")), []).append(one)
-    lost = [
-        tried for tried in attempts.values() if len(tried) < MOST_ATTEMPTS and not any(map(arrived, tried))
-    ]
-    return tuple(int(tried[0]["id"]) for tried in lost[:MOST_PULLS])
+    return tuple(int(tried[0]["id"]) for tried in attempts.values() if may_arrive(tried))[:MOST_AT_ONCE]
 
 
-def arrived(attempt: Mapping[str, Any]) -> bool:
-    """Say whether an attempt of a delivery was answered with success."""
-    return 200 <= int(attempt.get("status_code") or 0) < 300
+def may_arrive(tried: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether a delivery did not arrive and may yet: what we refused (4xx) is soon given up."""
+    codes = [int(attempt.get("status_code") or 0) for attempt in tried]
+    refused = [code for code in codes if 400 <= code < 500]
+    return not any(200 <= code < 300 for code in codes) and len(refused) < MOST_REFUSALS
 
 
 def by_sha(sha: str, clients: Clients) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from bot.actions import Action, Schedule
 from bot.clients import Clients
 from bot.db.models import Repository
 from bot.dispatch import LOOK, Handler, JobSpec
+from bot.github import installation_of
 
 MOST_PULLS = 100
 
@@ -21,11 +22,12 @@ class InstalledFacts:
 def gather(spec: JobSpec, clients: Clients) -> InstalledFacts | None:
     """Keep the repository's row, and read its open pull requests; one that went is marked as gone."""
     what, installation, full_name = spec.subject.split(":", 2)
+    there = is_there(what, full_name, clients)
     with clients.sessions() as session:
         row = session.get(Repository, spec.repo_id)
-        if what == "removed":
+        if not there:
             if row is not None:
-                row.removed_at = clients.now
+                row.removed_at = row.removed_at or clients.now
             session.commit()
             return None
         row = row or Repository(id=spec.repo_id, full_name=full_name, default_branch="main", private=False)
@@ -33,7 +35,17 @@ def gather(spec: JobSpec, clients: Clients) -> InstalledFacts | None:
         row.installation_id = int(installation) if installation.isdigit() else row.installation_id
         session.merge(row)
         session.commit()
-    return InstalledFacts(open_numbers(clients))
+    return InstalledFacts(open_numbers(clients)) if what == "added" else None
+
+
+def is_there(what: str, full_name: str, clients: Clients) -> bool:
+    """Say whether we are installed on a repository: by GitHub's own word, for deliveries change places.
+
+    A plain account cannot ask, so that the delivery counts.
+    """
+    if clients.credentials.is_app:
+        return installation_of(clients.credentials, full_name) is not None
+    return what == "added"
 
 
 def open_numbers(clients: Clients) -> tuple[int, ...]:

@@ -225,6 +225,7 @@ class State:
     tokens: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, str] = field(default_factory=dict)
     private: bool = False
+    installed: bool = True
     requests: list[Request] = field(default_factory=list)
     next_id: int = 1_000
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bot.demo.github.state import CheckRun, now
+from bot.demo.github.state import Attempt, CheckRun, now
 from bot.dispatch import JobSpec
 
 World = Any
@@ -70,15 +70,45 @@ def test_looking_at_all_open_pull_requests_again_asks_for_nothing(world: World) 
     assert world.writes() == before
 
 
+def asked_again(world: World) -> int:
+    """Look for what did not arrive, and return for how many deliveries GitHub was asked."""
+    seen = len(world.github.state.requests)
+    world.do(JobSpec("expand", 0, None, "redeliver"))
+    return sum(one.path.endswith("/attempts") for one in world.github.state.requests[seen:])
+
+
 def test_deliveries_that_never_arrived_are_asked_for_again(world: World) -> None:
     world.open()
     for delivery in world.github.state.deliveries:
         delivery.status_code = 202
-    world.github.state.deliveries[0].status_code = 502
-    world.do(JobSpec("expand", world.repo_id, None, "redeliver"))
-    asked = [one.path for one in world.github.state.requests if one.path.endswith("/attempts")]
-    assert len(asked) == 1
-    assert world.errors == []
+    assert asked_again(world) == 0
+    for n, code in enumerate((502, 0, 503)):
+        world.github.state.deliveries[n].status_code = code
+    assert asked_again(world) == 3
+
+
+def test_an_outage_of_ours_however_long_loses_no_delivery_but_what_we_refuse_is_given_up(
+    world: World,
+) -> None:
+    world.open()
+    for delivery in world.github.state.deliveries:
+        delivery.status_code = 202
+    down, refused = world.github.state.deliveries[:2]
+    for delivery, code in ((down, 502), (refused, 400)):
+        delivery.status_code = delivery.first_code = code
+        delivery.again = [Attempt(world.github.state.new_id(), now(), code) for _ in range(5)]
+    assert asked_again(world) == 1
+
+
+def test_the_whole_list_of_deliveries_is_read(world: World) -> None:
+    world.open()
+    lost = world.github.state.deliveries[0]
+    lost.status_code = 502
+    for _ in range(250):
+        world.hub.set_status(world.hub.require_pull(1).head_sha, "other", "pending", "other[bot]")
+    for delivery in world.github.state.deliveries[1:]:
+        delivery.status_code = 202
+    assert asked_again(world) == 1
 
 
 def test_a_push_to_main_is_news_for_red_pull_requests_only(world: World) -> None:

@@ -126,6 +126,16 @@ def test_a_limit_becomes_a_later_try_and_no_request_goes_out_meanwhile(still: Wo
     assert wait.value.at >= datetime.now(UTC) + timedelta(seconds=28)
 
 
+def test_a_limit_that_one_worker_met_keeps_all_others_from_writing(still: World) -> None:
+    still.open()
+    still.github.faults.limit(30, verb="POST", path="/issues/1/comments")
+    before = len(still.github.state.writes())
+    for marker in ("ci", "perf"):
+        with pytest.raises(RetryLater):
+            write(still, UpsertComment(marker, body("red", marker)))
+    assert len(still.github.state.writes()) == before + 1
+
+
 def test_the_pace_makes_a_worker_come_back_later(still: World) -> None:
     still.open()
     slow = still.settings.model_copy(update={"github_write_gap_s": 30.0})
@@ -198,14 +208,21 @@ def test_a_plain_account_writes_statuses_instead_of_check_runs(world: World) -> 
     assert world.writes() == before
 
 
-def test_a_repository_that_left_is_left_alone(world: World) -> None:
-    world.open()
-    repo = world.hub.shapes.repository()
-    payload = {"action": "removed", "repositories_removed": [repo], "repositories_added": []}
+def tell_of_installation(world: World, action: str) -> None:
+    """Let GitHub tell that the App came to the repository or left it."""
+    repos = {"added": [], "removed": []}
+    repos[action] = [world.hub.shapes.repository()]
+    payload = {f"repositories_{name}": listed for name, listed in repos.items()}
     world.hub.hooks.emit(
-        "installation_repositories", "removed", payload, {"login": "maintainer-01", "type": "User"}
+        "installation_repositories", action, payload, {"login": "maintainer-01", "type": "User"}
     )
     world.settle()
+
+
+def test_a_repository_that_left_is_left_alone(world: World) -> None:
+    world.open()
+    world.hub.state.installed = False
+    tell_of_installation(world, "removed")
     before = len(world.github.state.requests)
     world.say("@prgate help")
     assert world.answers() == []
@@ -213,13 +230,15 @@ def test_a_repository_that_left_is_left_alone(world: World) -> None:
     assert any("is not known (any more)" in error for error in world.errors)
 
 
+def test_a_removal_that_is_told_late_does_not_silence_an_app_that_is_back(world: World) -> None:
+    world.open()
+    tell_of_installation(world, "removed")
+    world.say("@prgate help")
+    assert len(world.answers()) == 1
+
+
 def test_an_installation_looks_at_the_open_pull_requests(world: World) -> None:
     world.hub.open_pull(1, "gate", "author-01", title="Earlier")
     world.seen = len(world.github.state.deliveries)
-    repo = world.hub.shapes.repository()
-    payload = {"repositories_added": [repo], "repositories_removed": []}
-    world.hub.hooks.emit(
-        "installation_repositories", "added", payload, {"login": "maintainer-01", "type": "User"}
-    )
-    world.settle()
+    tell_of_installation(world, "added")
     assert world.note("route") is not None

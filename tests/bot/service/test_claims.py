@@ -6,14 +6,21 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import select, update
 
 from bot import jobs
+from bot.actions import Record, Schedule, Target
+from bot.apply import keep
+from bot.clients import Clients
 from bot.db.engine import Sessions
-from bot.db.models import Delivery, DeliveryState, Job, JobState, WriterLease
+from bot.db.models import Decision, Delivery, DeliveryState, Job, JobState, WriterLease
 from bot.db.types import now_plus
-from bot.dispatch import JobSpec
+from bot.dispatch import JobSpec, LeaseLost, RetryLater
+from bot.guarding import Lease
 from bot.leases import Heartbeat, finish_sweep, take_sweep
+from bot.pacing import Limits, hold, take_turn
+from bot.settings import load_settings
 
 LEASE_S = 30.0
 
@@ -95,6 +102,74 @@ def test_a_worker_that_lost_its_lease_changes_nothing_any_more(sessions: Session
     assert state(sessions, job_id) is JobState.RUNNING
     jobs.finish(sessions, current)
     assert state(sessions, job_id) is JobState.DONE
+
+
+def test_a_frozen_worker_whose_pull_request_another_one_has_is_lost(sessions: Sessions) -> None:
+    first, second = put(sessions, route(1), route(1))
+    frozen = claimed(sessions, first, lease_s=0.05)
+    time.sleep(0.1)
+    claimed(sessions, second)
+    assert not jobs.beat(sessions, frozen, LEASE_S)
+    assert jobs.left_s(sessions, frozen) == 0
+    with pytest.raises(LeaseLost):
+        Lease(sessions, frozen).left_s()
+
+
+def test_a_late_heartbeat_keeps_what_nobody_took(sessions: Sessions) -> None:
+    (job_id,) = put(sessions, route(1))
+    late = claimed(sessions, job_id, lease_s=0.05)
+    time.sleep(0.1)
+    assert jobs.left_s(sessions, late) == 0
+    assert jobs.beat(sessions, late, LEASE_S)
+    assert LEASE_S - 5 < jobs.left_s(sessions, late) <= LEASE_S
+
+
+def test_what_a_worker_would_keep_after_it_lost_its_job_is_not_kept(sessions: Sessions) -> None:
+    (job_id,) = put(sessions, route(1))
+    late = claimed(sessions, job_id, lease_s=0.05)
+    time.sleep(0.1)
+    assert jobs.expire(sessions, 3) == (1, 0)
+    lost = Clients(sessions, load_settings(), datetime.now(UTC), late.spec, Lease(sessions, late))
+    target = Target(late.spec.repo_id, "acme/engine", 1, "a" * 40)
+    with pytest.raises(LeaseLost):
+        keep([Record("ask", {"count": 1}), Schedule("route")], target, late.spec, lost)
+    with sessions() as session:
+        assert session.scalars(select(Decision)).all() == []
+        assert session.scalars(select(Job.id)).all() == [job_id]
+
+
+def test_dead_jobs_are_listed_and_run_again(sessions: Sessions) -> None:
+    ids = put(sessions, route(1), route(2), route(3))
+    for job_id in ids:
+        jobs.bury(sessions, claimed(sessions, job_id), "it always fails")
+    with sessions.begin() as session:
+        assert [job.id for job in jobs.dead(session, 2)] == ids[:0:-1]
+        assert [job.id for job in jobs.dead(session, 2, before_id=ids[1])] == ids[:1]
+        assert jobs.replay(session, Job.id == ids[0]) == 1
+        assert jobs.replay(session, Job.id == ids[0]) == 0
+    assert claimed(sessions, ids[0]).attempt == 1
+    with sessions() as session:
+        assert [job.id for job in jobs.dead(session)] == ids[:0:-1]
+
+
+def test_all_workers_together_keep_the_pace(sessions: Sessions) -> None:
+    limits = Limits(gap_s=0.05, a_minute=12)
+    started = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: take_turn(sessions, 7, limits), range(12)))
+    assert time.monotonic() - started >= 11 * 0.05
+    with pytest.raises(RetryLater) as wait:
+        take_turn(sessions, 7, limits)
+    assert 30 < (wait.value.at - datetime.now(UTC)).total_seconds() <= 60
+    take_turn(sessions, 8, limits)  # another installation has limits of its own
+
+
+def test_where_github_asks_one_worker_to_wait_all_of_them_do(sessions: Sessions) -> None:
+    hold(sessions, 7, 300)
+    hold(sessions, 7, 10)
+    with pytest.raises(RetryLater) as wait:
+        take_turn(sessions, 7, Limits())
+    assert 290 < (wait.value.at - datetime.now(UTC)).total_seconds() <= 300
 
 
 def test_after_its_last_attempt_a_job_is_dead_and_its_delivery_failed(sessions: Sessions) -> None:

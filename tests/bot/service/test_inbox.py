@@ -4,6 +4,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select
 
@@ -97,3 +98,13 @@ def test_a_repository_keeps_its_row_when_it_is_renamed(sessions: Sessions) -> No
         77,
         None,
     )
+
+
+def test_a_late_delivery_does_not_bring_a_repository_back_that_was_left(sessions: Sessions) -> None:
+    put_all(sessions, [incoming("before")])
+    for left, stays_away in ((timedelta(minutes=5), True), (timedelta(hours=2), False)):
+        with sessions.begin() as session:
+            session.get_one(Repository, 9).removed_at = datetime.now(UTC) - left
+        put_all(sessions, [incoming(f"after {left}")])
+        with sessions() as session:
+            assert (session.get_one(Repository, 9).removed_at is not None) == stays_away

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
-from bot.demo.github.api.frame import APP, Here, actor, paged
+from bot.demo.github.api.frame import APP, Here, actor, number, paged
 from bot.demo.github.hub import Hub, Refused
 from bot.demo.github.shapes import Json, stamp
 from bot.demo.github.state import APP_ID, INSTALLATION_ID, Attempt, Delivery, now
@@ -55,7 +56,9 @@ def one_installation(hub: Here, number: int) -> Json:
 
 @router.get("/repos/{org}/{repo}/installation")
 def installation_of_repository(hub: Here) -> Json:
-    """Answer `GET /repos/{org}/{repo}/installation`."""
+    """Answer `GET /repos/{org}/{repo}/installation`: 404 where the App is not installed."""
+    if not hub.state.installed:
+        raise Refused(404, "Not Found")
     return installation(hub)
 
 
@@ -101,9 +104,19 @@ def rate_limit(hub: Here) -> Json:
 
 @router.get("/app/hook/deliveries")
 def deliveries(hub: Here, request: Request) -> Response:
-    """Answer `GET /app/hook/deliveries`."""
-    tries = [attempt for delivery in hub.state.deliveries for attempt in attempts(delivery)]
-    return paged(request, sorted(tries, key=lambda one: one["id"], reverse=True))
+    """Answer `GET /app/hook/deliveries`: every attempt, the newest first, paged by cursor."""
+    if actor(request, hub) != APP:
+        raise Refused(401, "A JSON web token could not be decoded")
+    tries = [attempt for delivery in list(hub.state.deliveries) for attempt in attempts(delivery)]
+    tries.sort(key=lambda one: one["id"], reverse=True)
+    after = number(request, "cursor", 0)
+    left = [one for one in tries if not after or one["id"] < after]
+    size = min(max(number(request, "per_page", 30), 1), 100)
+    answer = JSONResponse(left[:size])
+    if len(left) > size:
+        following = request.url.include_query_params(cursor=left[size - 1]["id"])
+        answer.headers["Link"] = f'<{following}>; rel="next"'
+    return answer
 
 
 @router.get("/app/hook/deliveries/{number}")
@@ -116,8 +129,10 @@ def one_delivery(hub: Here, number: int) -> Json:
 
 
 @router.post("/app/hook/deliveries/{number}/attempts", status_code=202)
-def redeliver(hub: Here, number: int) -> Json:
+def redeliver(hub: Here, number: int, request: Request) -> Json:
     """Answer `POST /app/hook/deliveries/{number}/attempts`."""
+    if actor(request, hub) != APP:
+        raise Refused(401, "A JSON web token could not be decoded")
     hub.hooks.redeliver(delivery_of(hub, number))
     return {}
 
