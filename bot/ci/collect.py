@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from bot.ci.coverage import SETTLED_AFTER
 from bot.ci.failures import Reading
 from bot.ci.history import History
 from bot.ci.logstore import SqlLogs
@@ -155,6 +156,11 @@ def buildkite(settings: Settings, config: CiConfig, checks: HeadChecks, fetcher:
     return Buildkite(settings.buildkite_api_url, token, organization, pipelines, checks.required, fetcher)
 
 
+def builds_are_known(committed: datetime, known: Window) -> bool:
+    """Say whether a span in which every build is kept holds those of a commit: they come after it."""
+    return known.start <= committed and committed + SETTLED_AFTER <= known.end
+
+
 class Collector:
     """Reads for one snapshot. `providers` by the name that their jobs carry."""
 
@@ -232,7 +238,7 @@ class Collector:
                 scope = f"{name} {branch}" if name else ""
                 self.history.learn(scope, window, self.fetcher, partial(part.on_branch, branch))
                 known = self.history.covered(scope)
-                if base and not (known and base_time and known.start <= base_time <= known.end):
+                if base and not (known and base_time and builds_are_known(base_time, known)):
                     # Somebody's pull request may have the merge base as its head: that build is not main's.
                     ran = (one for one in part.on_commit(base) if not one.for_pull and one.branch == branch)
                     self.history.remember(Seen(one) for one in ran)
