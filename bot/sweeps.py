@@ -17,6 +17,7 @@ from bot.db.models import Repository
 from bot.dispatch import JobSpec
 from bot.leases import finish_sweep, take_sweep
 from bot.log import get_logger
+from bot.nightly.queue import tick_all
 from bot.retention import forget_removed, retain
 from bot.settings import Settings
 
@@ -24,6 +25,7 @@ log = get_logger(__name__)
 
 LEASE_S = 300.0
 HOUR_S = 3600.0
+NIGHTS_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def standard_sweeps(sessions: Sessions, settings: Settings) -> tuple[Sweep, ...]
         Sweep("expired runs", fast, lambda: runs.expire(sessions, settings.run_attempts)),
         Sweep("reconcile", reconcile_s, lambda: reconcile(sessions)),
         Sweep("failed deliveries", settings.redeliver_s, lambda: ask_again(sessions, settings)),
+        Sweep("nights", NIGHTS_S, lambda: tick_all(sessions)),
         Sweep("retention", HOUR_S, lambda: retain(sessions, settings, datetime.now(UTC))),
         Sweep("left repositories", HOUR_S, lambda: forget_removed(sessions, mirrors, datetime.now(UTC))),
     )

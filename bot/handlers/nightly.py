@@ -28,6 +28,7 @@ from bot.nightly.queue import VERB, WHOLE
 from bot.nightly.store import keep
 from bot.nightly.view import document, issue_view
 from perf_runner.config import NightlyConfig
+from perf_runner.history.episodes import FAIL_BELOW_PCT
 from perf_runner.history.measurements import Measurement, of_run
 from perf_runner.models import Outcome
 
@@ -166,7 +167,8 @@ def issue(one: EpisodeFacts, view: IssueView, facts: NightlyFacts) -> list[Actio
     if facts.config.mode is Mode.SHADOW or not config.issues:
         return []
     blamed = view.decision is not None and view.decision.decision is Outcome.REGRESSION
-    long = one.family.days_failing >= config.issue_after_days
+    fails = any(case.worst_pct < FAIL_BELOW_PCT and case.level is None for case in one.family.cases)
+    long = fails and one.family.days_failing >= config.issue_after_days
     create = view.state != "recovered" and (blamed or long)
     if one.issue is None and not create:
         return []

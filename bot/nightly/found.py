@@ -120,7 +120,7 @@ def alarm_episode(metric: Metric, alarm: Alarm) -> list[CaseEpisode]:
         f"raised by {alarm.raised_by}, z {alarm.z:+.1f} against a level of {alarm.level:g}; no baseline fails"
     )
     made = episode(part, part, [])
-    return [replace(made, notes=(says,))]
+    return [replace(made, notes=(says,), level=alarm.level)]
 
 
 def row_of(row: NightlySeries, value: Value, level: float, change: float) -> NightlyRow:

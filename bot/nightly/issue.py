@@ -1,6 +1,5 @@
 """What an episode's issue says: view, headline, advice, comment after a fix. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.comments import Frame, render, signed
@@ -55,8 +54,7 @@ class IssueView:
         """Return what the nights say after the fix."""
         if self.report is None:
             return ""
-        by = f"#{self.fix} was merged" if self.fix else "no fix is known"
-        return f"{by}; {STATES[self.report.state]}: {self.report.says}"
+        return f"{STATES[self.report.state]}: {self.report.says}"
 
 
 STATES = {
@@ -73,7 +71,8 @@ def title(view: IssueView) -> str:
     more = f" and {len(view.cases) - 1} more" if len(view.cases) > 1 else ""
     where = f" on {view.hardware}" if view.hardware else ""
     name = one_line(worst.config or worst.test, 80)
-    return one_line(f"[Nightly] {view.family}: {name}{more} {signed(worst.change_pct)}{where}", 200)
+    model = f"{view.family}: " if view.family != name else ""
+    return one_line(f"[Nightly] {model}{name}{more} {signed(worst.change_pct)}{where}", 200)
 
 
 def body(view: IssueView, frame: Frame) -> str:
@@ -157,8 +156,3 @@ def no_experiment(good: Tip | None, known_shas: bool, case_name: str | None) -> 
     if case_name is None:
         return "no case of this name is in `[[perf.cases]]`, so the two commits cannot be compared here."
     return "this night's A/Bs are used up; the next look starts one."
-
-
-def cases_joined(rows: Sequence[CaseRow]) -> int:
-    """Return how many cases joined later."""
-    return sum(row.joined for row in rows)

@@ -75,7 +75,9 @@ def case_row(case: CaseEpisode, family: Family, metric: Metric) -> CaseRow:
 
 
 def reference_of(case: CaseEpisode, metric: Metric, night: Value) -> float:
-    """Return what a night is compared with: its baseline, else the median of the good nights before."""
+    """Return what a night is compared with: the alarm's level, its baseline, else the good nights' median."""
+    if case.level:
+        return case.level
     if night.baseline:
         return night.baseline
     good = [value.value for value in metric.nights if case.first_night and value.night < case.first_night]
@@ -90,7 +92,7 @@ def tips_of(case: CaseEpisode, metric: Metric) -> tuple[Tip, ...]:
 def fails(case: CaseEpisode, metric: Metric, value: Value) -> bool:
     """Say whether a night failed: worse than its reference by more than 6 %, or half of an alarm's jump."""
     change = improvement_pct(reference_of(case, metric, value), value.value, way_of(metric.series))
-    limit = FAIL_BELOW_PCT if value.baseline else max(FAIL_BELOW_PCT, case.worst_pct / 2.0)
+    limit = case.worst_pct / 2.0 if case.level else FAIL_BELOW_PCT
     return change < limit
 
 

@@ -17,7 +17,10 @@ AB_STEP = "A/B of last good and flagged commit on one host"
 
 @dataclass(frozen=True)
 class Episode:
-    """One case failing over some nights. `rows` counts its rows; percentages are improvement-positive."""
+    """One case failing over some nights. `rows` counts its rows; percentages are improvement-positive.
+
+    `level` is what the nights are compared with where an alarm raised them and no baseline did.
+    """
 
     test: str
     config: str
@@ -34,6 +37,7 @@ class Episode:
     last_night: date | None
     last_commit: str
     model: str = ""
+    level: float | None = None
 
 
 def failing(row: NightlyRow) -> bool:

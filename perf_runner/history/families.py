@@ -37,12 +37,12 @@ def families(found: Iterable[Episode]) -> list[Family]:
     """Return dated episodes as families, the latest first.
 
     Cases of one model and hardware belong together where one fails no later than the lookback after another.
-    Tests without a model are families of their own: what they share is not known.
+    Tests without a model, and cases without a test, are families of their own: what they share is not known.
     """
     groups: dict[tuple[str, str], list[Episode]] = {}
     for one in found:
         if one.first_night is not None and one.last_night is not None:
-            groups.setdefault((one.model or one.test, one.hardware), []).append(one)
+            groups.setdefault((one.model or one.test or one.config, one.hardware), []).append(one)
     made = [
         family(name, hardware, part)
         for (name, hardware), same in groups.items()
