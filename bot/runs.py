@@ -189,7 +189,9 @@ def requeue(session: Session, run: Run) -> None:
 
 
 def looks(run: Run) -> list[JobSpec]:
-    """Return the jobs that look at a run's state."""
+    """Return the jobs that look at a run's state; one of number 0 is of no pull request but of a night."""
+    if run.number == 0:
+        return [look("nightly", run.repo_id, 0)]
     return [look(verb, run.repo_id, run.number) for verb in LOOKS.get(run.kind, ())]
 
 
