@@ -123,7 +123,8 @@ class EnqueueRun:
 class RetryJob:
     """Ask a CI provider to run one job of this head again, once; the answer is kept as the decision `retry`.
 
-    `source` is Buildkite's `organisation/pipeline`, `build` the build or workflow run, `by` who asked.
+    `source` is Buildkite's `organisation/pipeline`, `build` the build or workflow run, `by` who asked, in the
+    comment `comment_id`.
     """
 
     provider: Literal["buildkite", "github_actions"]
@@ -132,6 +133,7 @@ class RetryJob:
     job_id: str
     name: str
     by: str
+    comment_id: int
 
 
 @dataclass(frozen=True, slots=True)

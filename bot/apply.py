@@ -9,7 +9,7 @@ from functools import singledispatchmethod
 
 from sqlalchemy.orm import Session
 
-from bot import checks, issues, reviews, runs_queue, store
+from bot import checks, issues, rerunning, reviews, runs_queue, store
 from bot.actions import (
     Action,
     CancelRuns,
@@ -20,6 +20,7 @@ from bot.actions import (
     Record,
     Redeliver,
     RequestReview,
+    RetryJob,
     Schedule,
     SetCheck,
     SetLabels,
@@ -197,6 +198,10 @@ class Writer:
     @carry_out.register
     def _(self, action: SubmitReview) -> None:
         reviews.submit(action, self.target, self.clients.github)
+
+    @carry_out.register
+    def _(self, action: RetryJob) -> None:
+        rerunning.ask(action, self.target, self.clients)
 
     @carry_out.register
     def _(self, action: UpsertIssue) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot import store
+from bot import settling, store
 from bot.ci.collect import collect
 from bot.ci.groups import Group
 from bot.ci.verdict import Override, Verdict, judge
@@ -17,23 +17,30 @@ RULINGS: dict[str, Ruling] = {"regression": "regression", "unrelated": "unrelate
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The groups of a head's failures, what a reader must know beside them, and the verdict as a whole."""
+    """The groups of a head's failures, what a reader must know beside them, and the verdict as a whole.
+
+    `merge_base_sha` is the commit that the verdict compared with.
+    """
 
     groups: tuple[FailureGroup, ...] = ()
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
+    merge_base_sha: str | None = None
 
 
 def judge_head(look: Look, checks: HeadChecks, clients: Clients) -> Judged:
     """Read everything around a red head and return whose its failures are."""
     collected = collect(look, checks, clients)
     target = look.facts.target
+    base = collected.snapshot.pr.merge_base_sha
     with clients.sessions() as session:
         said = store.overrides(session, target.repo_id, target.number)
+        on_purpose = settling.settled(session, target, base)
     overrides = [override(row.job, row.verdict, row.by, row.reason) for row in said]
-    verdict = judge(collected.snapshot, overrides, known=collected.readings)
+    snapshot = collected.snapshot.model_copy(update={"settled": on_purpose})
+    verdict = judge(snapshot, overrides, known=collected.readings)
     groups = tuple(shown(group) for group in verdict.groups)
-    return Judged(groups, (*collected.notes, *verdict.notes), verdict)
+    return Judged(groups, (*collected.notes, *verdict.notes), verdict, base)
 
 
 def override(job: str, verdict: str, by: str, reason: str) -> Override:

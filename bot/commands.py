@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.markdown import known_lines, plain_lines, without_pasted
+from bot.markdown import READ_LIMIT, known_lines, plain_lines, without_pasted
 
 MOST_COMMANDS = 5
 MOST_WORDS = 40
@@ -44,8 +44,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("review", "", "runs the automated review on this head", Who.AUTHOR_OR_TRIAGE),
     Spec("bench", "[case…] [vs REV]", "measures this head against its merge base", Who.WRITE, most_words=20),
     Spec("more", "", "adds blocks to a measurement that was inconclusive", Who.WRITE),
-    Spec("cancel", "", "stops the queued and running measurements of this pull request", Who.AUTHOR_OR_WRITE),
+    Spec("bisect", "[case] [GOOD..BAD]", "searches the first bad commit of a slowdown", Who.WRITE, 4),
+    Spec(
+        "cancel", "", "stops what waits and runs for this pull request on our machines", Who.AUTHOR_OR_WRITE
+    ),
     Spec("why", "[job]", "explains the verdict on a red job, or all that was decided here", Who.ANYONE, 20),
+    Spec("settle", "[job or test, …]", "runs undecided tests on merge base and head", Who.WRITE, 40),
+    Spec("retry", "[job, …]", "asks CI to run flaky or infrastructure failures again", Who.WRITE, 40),
     Spec("route", "", "works out the owners again", Who.AUTHOR_OR_TRIAGE),
     Spec("ask", "", "requests the next owner as well", Who.AUTHOR_OR_TRIAGE),
     Spec("skip", "", "passes you over on this pull request", Who.ASKED),
@@ -56,7 +61,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("resume", "", "lets me speak again", Who.AUTHOR_OR_WRITE),
 )
 VERBS = {spec.verb: spec for spec in SPECS}
-ALIASES = {"benchmark": "bench", "commands": "help", "rerun": "more", "reroute": "route", "re-route": "route"}
+ALIASES = {
+    "benchmark": "bench",
+    "commands": "help",
+    "rerun": "retry",
+    "reroute": "route",
+    "re-route": "route",
+}
 
 # A line made of these words only, with one that asks for it, asks for a review.
 ASKING = frozenset({"review", "reviews", "rereview", "re-review", "look", "ptal", "check", "reviewing"})
@@ -89,7 +100,14 @@ class Misunderstood:
     suggestion: str | None = None
 
 
-Said = Command | Misunderstood
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A command behind the part of a long comment that is read."""
+
+    line: str
+
+
+Said = Command | Misunderstood | Unread
 
 
 def parse(body: str, handles: Sequence[str], own_bodies: Sequence[str] = ()) -> tuple[Said, ...]:
@@ -108,7 +126,20 @@ def parse(body: str, handles: Sequence[str], own_bodies: Sequence[str] = ()) -> 
         said = understand(line[addressed.end() :]) if addressed else None
         if said is not None:
             found.setdefault(said)
-    return tuple(found)[:MOST_COMMANDS]
+    unread = behind_the_limit(body, mention)
+    return (*tuple(found)[:MOST_COMMANDS], *((unread,) if unread else ()))
+
+
+def behind_the_limit(body: str, mention: re.Pattern[str]) -> Unread | None:
+    """Return the first line behind what is read of a comment that looks like a command; None without one.
+
+    It is not parsed, so it may stand in code or in a quote: it is answered, never obeyed.
+    """
+    for line in body[READ_LIMIT:].split("\n")[1:]:
+        addressed = mention.match(line)
+        if addressed and isinstance(understand(line[addressed.end() :]), Command):
+            return Unread(line[:100].strip())
+    return None
 
 
 def mention_pattern(handles: Sequence[str]) -> re.Pattern[str] | None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.actions import Mode
 from perf_runner.config import PerfConfig
+from perf_runner.protocol import TEST_COMMAND
 from routing.config import PriorityConfig, RoutingConfig
 
 CONFIG_PATH = ".github/prgate.toml"
@@ -42,18 +43,41 @@ class BuildkiteConfig(Section):
     pipelines: tuple[Slug, ...] = Field(min_length=1, max_length=20)
 
 
+class SettleConfig(Section):
+    """How tests run on a lane, so that a red nobody can explain is run again on merge base and head.
+
+    `command` ends with the tests' ids and prints pytest's short summary. `lock` and `build` are as in
+    `[perf]`, and are taken from there where they are not given here. `timeout_s` is for one run of the
+    chosen tests.
+    """
+
+    command: tuple[str, ...] = Field(default=TEST_COMMAND, min_length=1, max_length=50)
+    queue: str = Field(default="runner.cpu", min_length=1, max_length=80)
+    repeats: int = Field(default=4, ge=3, le=20)
+    timeout_s: float = Field(default=300.0, gt=0, le=7200)
+    time_budget_s: float = Field(default=1800.0, gt=0, le=10_800)
+    most_tests: int = Field(default=20, ge=1, le=200)
+    lock: str | None = Field(default=None, max_length=400)
+    build: tuple[str, ...] = Field(default=(), max_length=50)
+    build_timeout_s: float = Field(default=1800.0, gt=0, le=7200)
+    environment: Mapping[str, str] = Field(default_factory=dict, max_length=50)
+
+
 class CiConfig(Section):
     """What the red-CI verdict must know.
 
     `required` names the required status contexts and checks, for repositories whose rules prgate may not
     read. `note` False keeps the CI note out of the thread. Issues with one of `issue_labels` may explain a
-    failure that their text shows.
+    failure that their text shows. `settle_budget_minutes` is lane time that may be spent on a head without
+    anybody asking, where its author may write here (0: none).
     """
 
     note: bool = True
     required: tuple[Context, ...] = Field(default=(), max_length=200)
     buildkite: BuildkiteConfig | None = None
     history_days: int = Field(default=7, ge=1, le=30)
+    settle: SettleConfig | None = None
+    settle_budget_minutes: int = Field(default=0, ge=0, le=180)
     issue_labels: tuple[Label, ...] = Field(default=("ci-failure", "flaky-test", "flaky"), max_length=10)
 
 

@@ -43,17 +43,23 @@ def wanted_by_paths(config: PerfConfig, facts: PullFacts) -> tuple[str, ...]:
 def choose_cases(config: PerfConfig, named: Sequence[str], facts: PullFacts) -> tuple[str, ...]:
     """Return the cases to measure: those named, else those of the changed paths. NoCases without any."""
     known = [case.name for case in config.cases]
+    if named or not known:
+        return choose_named(config, named)
+    chosen = wanted_by_paths(config, facts) or (tuple(known) if len(known) <= MOST_UNNAMED else ())
+    if not chosen:
+        raise NoCases(f"No path rule names a case for these files. Name one: {listed(known)}.")
+    return chosen
+
+
+def choose_named(config: PerfConfig, named: Sequence[str]) -> tuple[str, ...]:
+    """Return the named cases. NoCases where one is not there, or no case is configured at all."""
+    known = [case.name for case in config.cases]
     if not known:
         raise NoCases("This repository's configuration has no benchmark cases (`[[perf.cases]]`).")
     for name in named:
         if name not in known:
             raise NoCases(unknown_case(name, known))
-    if named:
-        return tuple(dict.fromkeys(named))
-    chosen = wanted_by_paths(config, facts) or (tuple(known) if len(known) <= MOST_UNNAMED else ())
-    if not chosen:
-        raise NoCases(f"No path rule names a case for these files. Name one: {listed(known)}.")
-    return chosen
+    return tuple(dict.fromkeys(named))
 
 
 def unknown_case(name: str, known: Sequence[str]) -> str:

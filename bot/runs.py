@@ -28,8 +28,8 @@ RINGS = 100
 # Where a doorbell was lost, workers find the run by polling; it is rung again all the same.
 RING_AGAIN_S = 120.0
 OUTCOMES = {"done": RunState.DONE, "failed": RunState.FAILED, "canceled": RunState.CANCELED}
-# Which jobs look at what a run brought: an experiment's result, or the tests that settle a red.
-LOOKS = {"experiment": ("perf", "triage"), "tests": ("ci",)}
+# Which jobs look at what a run brought; the first one also looks when it begins.
+LOOKS = {"experiment": ("perf", "triage"), "tests": ("settle", "ci"), "bisect": ("bisect",)}
 
 
 class RunRing(Protocol):

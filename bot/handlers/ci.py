@@ -4,23 +4,35 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from bot import permissions, settling
 from bot.actions import Action, Record, Schedule, UpsertComment
+from bot.ci.failures import DETERMINISTIC
+from bot.ci.rules.retries import STEADY_JOB
+from bot.ci.verdict import Verdict
 from bot.ci_judging import Judged, judge_head
 from bot.ci_note import CiView, FailureGroup, ci_note
 from bot.clients import Clients
 from bot.dispatch import Handler, JobSpec
+from bot.experiments import Arms
 from bot.gathering import Look, look_at
+from bot.handlers.perf import current_run, read_runs
 from bot.head_checks import HeadChecks, read_checks
 from bot.people import claims_unrelated
+
+MOST_JOBS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class CiFacts:
-    """How the head's checks stand, and what its failures were judged to be."""
+    """How the head's checks stand, and what its failures were judged to be.
+
+    `settles_unasked`: tests may be run on purpose without anybody asking, and were not yet.
+    """
 
     look: Look
     checks: HeadChecks
     judged: Judged = field(default_factory=Judged)
+    settles_unasked: bool = False
 
 
 def gather(spec: JobSpec, clients: Clients) -> CiFacts | None:
@@ -34,7 +46,20 @@ def gather(spec: JobSpec, clients: Clients) -> CiFacts | None:
     checks = read_checks(clients.github, target.head_sha, look.facts.base_ref, look.config.ci)
     if not checks.red:
         return CiFacts(look, checks)
-    return CiFacts(look, checks, judge_head(look, checks, clients))
+    judged = judge_head(look, checks, clients)
+    return CiFacts(look, checks, judged, settles_unasked(look, judged, spec, clients))
+
+
+def settles_unasked(look: Look, judged: Judged, spec: JobSpec, clients: Clients) -> bool:
+    """Say whether this head's open tests are run without a word: once, where the author may write."""
+    config = look.config.ci
+    if config.settle is None or not config.settle_budget_minutes or look.routing_only or look.paused:
+        return False
+    if judged.merge_base_sha is None or not settling.open_tests(judged.verdict):
+        return False
+    if current_run(look, read_runs(spec, clients, settling.KIND), settling.KIND) is not None:
+        return False
+    return permissions.at_least(permissions.level(clients, look.facts.author), "write")
 
 
 def decide(facts: CiFacts, now: datetime) -> list[Action]:
@@ -50,9 +75,23 @@ def decide(facts: CiFacts, now: datetime) -> list[Action]:
         body = ci_note(view_of(facts), look.frame)
         actions.append(UpsertComment("ci", body, only_edit=look.routing_only or not checks.red))
     actions.append(Record("ci", value_of(facts, overall, red_seen)))
+    if facts.settles_unasked:
+        actions += settle_unasked(facts)
     if overall != before.get("overall"):
         actions.append(Schedule("triage"))
     return actions
+
+
+def settle_unasked(facts: CiFacts) -> list[Action]:
+    """Return the run that the repository's budget pays for."""
+    config, base = facts.look.config.ci, facts.judged.merge_base_sha
+    if config.settle is None or base is None:
+        return []
+    tests = [one.test for one in settling.open_tests(facts.judged.verdict)][: config.settle.most_tests]
+    budget_s = min(config.settle_budget_minutes * 60.0, config.settle.time_budget_s)
+    target = facts.look.target
+    arms = Arms(base, target.head_sha)
+    return [settling.tests_run(config.settle, tests, arms, target, (settling.BY_BUDGET, budget_s))]
 
 
 def overall_of(facts: CiFacts) -> str:
@@ -95,7 +134,25 @@ def value_of(facts: CiFacts, overall: str, red_seen: bool) -> dict[str, Any]:
         "failures": [failure_value(group) for group in facts.judged.groups],
         "groups": [group.to_value() for group in facts.judged.groups],
         "notes": list(facts.judged.notes),
+        "open_tests": settling.to_values(settling.open_tests(facts.judged.verdict)),
+        "red_jobs": red_jobs(facts.judged.verdict),
     }
+
+
+def red_jobs(verdict: Verdict | None) -> list[dict[str, Any]]:
+    """Return each red job with the verdicts on its failures: what a retry is decided by."""
+    found: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for one in verdict.failures if verdict is not None else ():
+        job = found.setdefault(
+            (one.job, one.job_id), {"job": one.job, "id": one.job_id, "verdicts": [], "steady": False}
+        )
+        word = one.kind if one.verdict == "unrelated" and not one.declared_by else one.verdict
+        if (word or one.verdict) not in job["verdicts"]:
+            job["verdicts"].append(word or one.verdict)
+        job["steady"] = (
+            job["steady"] or one.category in DETERMINISTIC or bool(STEADY_JOB.search(one.job[:400]))
+        )
+    return list(found.values())[:MOST_JOBS]
 
 
 def failure_value(group: FailureGroup) -> dict[str, Any]:

@@ -1,16 +1,19 @@
 """`command`: a comment that speaks to the bot. Seen (a reaction), allowed or refused, done, answered."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from bot import commands, heads, permissions, store
+from bot import commands, heads, permissions, rerunning, store
 from bot.actions import Action, Mode, React, Record, Target, UpsertComment
+from bot.bisecting import wanted
 from bot.clients import Clients
-from bot.commands import VERBS, Command, Said
+from bot.commands import VERBS, Command, Said, Unread
 from bot.comments import answer, help_text, misunderstanding, refusal
 from bot.dispatch import Handler, JobSpec
+from bot.escape import code
 from bot.facts import CommentView
 from bot.gathering import Look, look_at
 from bot.github import RepoClient
@@ -18,13 +21,16 @@ from bot.handlers.commands import ANSWERS
 from bot.handlers.commands.bench import split_revision
 from bot.handlers.commands.shared import CommandFacts, Reply, says
 from bot.handlers.perf import read_runs
+from bot.markdown import READ_LIMIT
 from bot.pulls import comment_view, merge_base, when
 from bot.review import review
 from bot.review_note import review_request
 
 Kind = Literal["issue", "diff", "review"]
-KINDS = ("route", "priority", "override", "ci", "perf", "ask", "skip")
-MEASURES = frozenset({"bench", "more"})
+KINDS = ("route", "priority", "override", "ci", "perf", "ask", "skip", "retry")
+# What runs this very head on our machines, and so needs a word about it.
+RUNS = frozenset({"bench", "bisect", "more", "settle"})
+REVISION = re.compile(r"(?!-)(?!.*\.\.)[\w./-]{1,250}")
 ON_CLOSED = frozenset({"help", "why"})
 WHEN_PAUSED = frozenset({"help", "resume"})
 
@@ -102,7 +108,9 @@ def row_kind(comment_id: int) -> str:
 
 
 def name_of(said: Said) -> str:
-    """Return a command (or what was not understood) as text, to know it again."""
+    """Return a command (or what was not understood or read) as text, to know it again."""
+    if isinstance(said, Unread):
+        return f"?? {said.line}"
     return f"{said.verb} {said.text}".strip() if isinstance(said, Command) else f"? {said.said}"
 
 
@@ -111,12 +119,13 @@ def enrich(facts: CommandFacts, spoken: CommentView, spec: JobSpec, clients: Cli
     given = {one.verb: one for one in facts.said if isinstance(one, Command) and allowed(one, facts)}
     if facts.look.facts.state != "open":
         return facts
-    if given.keys() & {"bench", "more", "cancel"}:
+    if given.keys() & {"more", "cancel"}:
         facts = replace(facts, runs=read_runs(spec, clients))
-    if given.keys() & MEASURES:
+    if given.keys() & RUNS:
         facts = with_head(facts, spoken, clients)
-    if "bench" in given:
-        facts = replace(facts, third=resolve(split_revision(given["bench"].words)[1], clients.github))
+    facts = replace(facts, revisions=resolved(revisions_in(given), clients.github))
+    if "retry" in given:
+        facts = replace(facts, red_jobs=rerunning.red_jobs(facts.look, clients))
     return with_review(facts) if "review" in given else facts
 
 
@@ -138,15 +147,17 @@ def commit_date(client: RepoClient, sha: str) -> datetime | None:
     return when(stamp) if stamp else None
 
 
-def resolve(revision: str | None, client: RepoClient) -> dict[str, str]:
-    """Return the commit of a named revision; empty where it is none."""
-    if (
-        not revision
-        or not revision.replace("/", "").replace("-", "").replace(".", "").replace("_", "").isalnum()
-    ):
-        return {}
-    found = client.get(f"/commits/{revision}")
-    return {revision: str(found["sha"])} if found and found.get("sha") else {}
+def revisions_in(given: Mapping[str, Command]) -> tuple[str, ...]:
+    """Return the revisions that commands name."""
+    third = split_revision(given["bench"].words)[1] if "bench" in given else None
+    ends = wanted(given["bisect"].words).revisions if "bisect" in given else ()
+    return (*((third,) if third else ()), *ends)
+
+
+def resolved(revisions: Sequence[str], client: RepoClient) -> dict[str, str]:
+    """Return the commits of named revisions; those that are none are left out."""
+    found = {one: client.get(f"/commits/{one}") for one in revisions if REVISION.fullmatch(one)}
+    return {one: str(commit["sha"]) for one, commit in found.items() if commit and commit.get("sha")}
 
 
 def with_review(facts: CommandFacts) -> CommandFacts:
@@ -196,6 +207,8 @@ def seen(facts: CommandFacts) -> list[Action]:
 def reply(said: Said, facts: CommandFacts, now: datetime) -> Reply:
     """Return the answer to one line."""
     frame = facts.look.frame
+    if isinstance(said, Unread):
+        return says(too_far_down(said))
     if not isinstance(said, Command):
         return says(misunderstanding(frame, said.said, said.suggestion))
     if not allowed(said, facts):
@@ -205,6 +218,14 @@ def reply(said: Said, facts: CommandFacts, now: datetime) -> Reply:
     if facts.look.paused and said.verb not in WHEN_PAUSED:
         return says(f"I am paused here; `{facts.at} resume` comes first.")
     return ANSWERS[said.verb](facts, said, now)
+
+
+def too_far_down(said: Unread) -> str:
+    """Return what is said of a command behind the limit."""
+    return (
+        f"{code(said.line)} stands behind the first {READ_LIMIT:,} characters of the comment, and no further "
+        "does anybody read one for commands: say it in a comment of its own."
+    )
 
 
 def target(facts: CommandFacts) -> Target:

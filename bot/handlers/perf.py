@@ -19,7 +19,10 @@ from bot.run_results import case_name, progress_words, results_of
 from perf_runner.models import CaseResult
 
 CHECK = "prgate/perf"
+KIND = "experiment"
 NEWER = "A newer commit was pushed."
+# Which other looks keep the notes of the other kinds of runs.
+NOTES = {"tests": "settle", "bisect": "bisect"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class RunFacts:
     """A run as the lane left it; `ahead` is how many wait before it."""
 
     run_id: str
+    kind: str
     head_sha: str
     base_sha: str
     state: RunState
@@ -46,7 +50,8 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class PerfFacts:
-    """What the note is made of: the pull request's runs, newest first, and whether its author is trusted."""
+    """What the note is made of: the pull request's runs of every kind, newest first, and whether its author
+    is trusted."""
 
     look: Look
     runs: tuple[RunFacts, ...] = ()
@@ -74,11 +79,11 @@ def starts_by_itself(look: Look) -> bool:
     return wanted and not look.routing_only
 
 
-def read_runs(spec: JobSpec, clients: Clients) -> tuple[RunFacts, ...]:
-    """Return the pull request's runs, the newest first."""
+def read_runs(spec: JobSpec, clients: Clients, kind: str = "") -> tuple[RunFacts, ...]:
+    """Return the pull request's runs, of one kind where it is named, the newest first."""
     assert spec.number is not None
     with clients.sessions() as session:
-        rows = runs_queue.runs_of(session, spec.repo_id, spec.number)
+        rows = runs_queue.runs_of(session, spec.repo_id, spec.number, kind)
         return tuple(
             run_facts(row, runs_queue.ahead_of(session, row) if row.state is RunState.QUEUED else 0)
             for row in rows
@@ -89,6 +94,7 @@ def run_facts(row: Run, ahead: int) -> RunFacts:
     """Return a row as facts."""
     return RunFacts(
         row.id,
+        row.kind,
         row.head_sha,
         row.base_sha,
         row.state,
@@ -102,9 +108,21 @@ def run_facts(row: Run, ahead: int) -> RunFacts:
     )
 
 
-def current_run(look: Look, runs: tuple[RunFacts, ...]) -> RunFacts | None:
-    """Return the newest run of this head."""
-    return next((run for run in runs if run.head_sha == look.facts.target.head_sha), None)
+def current_run(look: Look, runs: tuple[RunFacts, ...], kind: str = KIND) -> RunFacts | None:
+    """Return the newest run of a kind and of this head."""
+    head = look.facts.target.head_sha
+    return next((run for run in runs if run.head_sha == head and run.kind == kind), None)
+
+
+def void_runs(head: str, runs: tuple[RunFacts, ...]) -> list[Action]:
+    """Return what ends the runs of older heads, of whatever kind, and lets their notes say so."""
+    kinds = {run.kind for run in runs if run.open and run.head_sha != head}
+    if not kinds:
+        return []
+    return [
+        CancelRuns(NEWER, keep_head=head),
+        *(Schedule(NOTES[kind]) for kind in sorted(kinds & NOTES.keys())),
+    ]
 
 
 def decide(facts: PerfFacts, now: datetime) -> list[Action]:
@@ -114,15 +132,15 @@ def decide(facts: PerfFacts, now: datetime) -> list[Action]:
         return []
     head = look.facts.target.head_sha
     actions: list[Action] = []
-    if any(run.open and run.head_sha != head for run in facts.runs):
-        actions.append(CancelRuns(NEWER, keep_head=head))
+    actions += void_runs(head, facts.runs)
     current = current_run(look, facts.runs)
     if current is not None:
         return [*actions, *about(current, look)]
     if starts_by_itself(look):
         return [*actions, *start(facts)]
-    if facts.runs:
-        void = PerfView("void", (), facts.runs[0].base_sha)
+    measured = next((run for run in facts.runs if run.kind == KIND), None)
+    if measured is not None:
+        void = PerfView("void", (), measured.base_sha)
         actions.append(UpsertComment("perf", perf_note(void, look.frame), only_edit=True))
     return [*actions, *not_called_for(look)]
 

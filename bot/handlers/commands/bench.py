@@ -6,7 +6,7 @@ from bot.actions import Schedule
 from bot.commands import Command
 from bot.escape import code
 from bot.experiments import Arms, NoCases, choose_cases, experiment, listed
-from bot.handlers.commands.shared import CommandFacts, Reply, says
+from bot.handlers.commands.shared import CommandFacts, Reply, moved, says
 
 
 def answer(facts: CommandFacts, command: Command, now: datetime) -> Reply:
@@ -15,31 +15,24 @@ def answer(facts: CommandFacts, command: Command, now: datetime) -> Reply:
     if look.config.perf.when == "never":
         return says("Measuring is switched off in this repository's configuration (`perf.when`).")
     if not facts.head_was_there:
-        return says(moved(facts))
+        return says(moved(facts, "bench"))
     if facts.merge_base_sha is None:
         return says(
             "GitHub knows no commit that this branch and its base share, so there is nothing to compare."
         )
     names, revision = split_revision(command.words)
-    if revision and revision not in facts.third:
+    if any(name.casefold() == "vs" for name in names):
+        return says("`vs` takes one revision, at the end: `bench [case…] [vs REV]`.")
+    if revision and revision not in facts.revisions:
         return says(f"{code(revision)} is no commit of this repository.")
     try:
         cases = choose_cases(look.config.perf, names, look.facts)
     except NoCases as reason:
         return says(str(reason))
-    third = (revision, facts.third[revision]) if revision else None
+    third = (revision, facts.revisions[revision]) if revision else None
     arms = Arms(facts.merge_base_sha, look.target.head_sha, third)
     run = experiment(look.config.perf, cases, arms, look.target, facts.author)
     return says(queued(facts, cases, arms), actions=(run, Schedule("perf")))
-
-
-def moved(facts: CommandFacts) -> str:
-    """Return why nothing is measured: the head is not the one that was spoken of."""
-    head = code(facts.look.target.head_sha[:12])
-    return (
-        f"The head is now {head}, which came after your comment (or its time is not known). What runs on our "
-        f"machines needs a word about that very commit: look at it and say `{facts.at} bench` again."
-    )
 
 
 def queued(facts: CommandFacts, cases: tuple[str, ...], arms: Arms) -> str:

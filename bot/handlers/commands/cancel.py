@@ -1,4 +1,4 @@
-"""`cancel`: stops the pull request's measurements."""
+"""`cancel`: stops what the pull request has waiting or running on our machines."""
 
 from datetime import datetime
 
@@ -6,11 +6,15 @@ from bot.actions import CancelRuns, Schedule
 from bot.commands import Command
 from bot.handlers.commands.shared import CommandFacts, Reply, says
 
+WORDS = {"experiment": "measurement", "tests": "settling", "bisect": "bisect"}
+
 
 def answer(facts: CommandFacts, command: Command, now: datetime) -> Reply:
     """Cancel what waits, and ask what runs to stop."""
-    count = sum(run.open for run in facts.runs)
-    if not count:
+    stopped = [run for run in facts.runs if run.open]
+    if not stopped:
         return says("Nothing waits or runs here.")
-    what = "The measurement is" if count == 1 else f"All {count} measurements are"
-    return says(f"{what} stopped.", actions=(CancelRuns(f"Stopped by {facts.author}."), Schedule("perf")))
+    words = [WORDS.get(kind, kind) for kind in dict.fromkeys(run.kind for run in stopped)]
+    what = f"The {words[0]} is" if len(stopped) == 1 else f"All {len(stopped)} runs ({', '.join(words)}) are"
+    looks = tuple(Schedule(verb) for verb in ("perf", "settle", "bisect"))
+    return says(f"{what} stopped.", actions=(CancelRuns(f"Stopped by {facts.author}."), *looks))

@@ -6,8 +6,7 @@ from datetime import datetime
 from bot.actions import EnqueueRun, Schedule
 from bot.commands import Command
 from bot.db.models import RunState
-from bot.handlers.commands.bench import moved
-from bot.handlers.commands.shared import CommandFacts, Reply, says
+from bot.handlers.commands.shared import CommandFacts, Reply, moved, says
 from bot.handlers.perf import RunFacts, current_run
 from bot.perf_note import overall
 from bot.run_results import results_of
@@ -26,7 +25,7 @@ def answer(facts: CommandFacts, command: Command, now: datetime) -> Reply:
     if run.state is not RunState.DONE or overall(results_of(run.result)) is not Outcome.INCONCLUSIVE:
         return says("Only an inconclusive measurement gains by more blocks.")
     if not facts.head_was_there:
-        return says(moved(facts))
+        return says(moved(facts, "bench"))
     blocks = int(run.spec.get("max_blocks") or facts.look.config.perf.max_blocks)
     if blocks >= MOST_BLOCKS:
         return says(f"It had {blocks} blocks; more will not make this machine quieter.")

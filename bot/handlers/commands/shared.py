@@ -1,7 +1,7 @@
 """What the commands have in common: the facts of a comment, and the form of a reply."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from bot.commands import Command, Said
 from bot.escape import code
 from bot.gathering import Look
 from bot.handlers.perf import RunFacts
+from bot.rerunning import RedJob
 from bot.review.models import Review
 
 
@@ -20,7 +21,8 @@ class CommandFacts:
     """A comment, what it says to us, who wrote it, and what the commands in it need to know.
 
     `done` are the commands that this comment gave before an edit. `head_was_there`: the head is the one
-    that the comment's author could see. `third` is what `vs REV` resolved to.
+    that the comment's author could see. `revisions` are the commits of those that were named; `red_jobs` are
+    read for `retry` alone.
     """
 
     look: Look
@@ -32,8 +34,9 @@ class CommandFacts:
     done: tuple[str, ...] = ()
     head_was_there: bool = False
     merge_base_sha: str | None = None
-    third: Mapping[str, str] = field(default_factory=dict)
+    revisions: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[RunFacts, ...] = ()
+    red_jobs: tuple[RedJob, ...] = ()
     review: Review | None = None
     review_problem: str | None = None
 
@@ -73,14 +76,40 @@ def red_groups(facts: CommandFacts) -> tuple[FailureGroup, ...]:
 
 def match_job(name: str, groups: tuple[FailureGroup, ...]) -> str | None:
     """Return the red job that is meant: equal, else the only one that contains it, else a near miss."""
-    jobs = list(dict.fromkeys(job for group in groups for job in group.jobs))
+    return best_name(name, [job for group in groups for job in group.jobs])
+
+
+def best_name(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that is meant: equal, else the only one that contains it, else a near miss."""
+    known = list(dict.fromkeys(names))
     wanted = name.strip(" `\"'").casefold()
-    equal = [job for job in jobs if job.casefold() == wanted]
-    inside = [job for job in jobs if wanted and wanted in job.casefold()]
+    equal = [one for one in known if one.casefold() == wanted]
+    inside = [one for one in known if wanted and wanted in one.casefold()]
     if equal or len(inside) == 1:
         return (equal or inside)[0]
-    near = difflib.get_close_matches(wanted, [job.casefold() for job in jobs], n=1, cutoff=0.75)
-    return next((job for job in jobs if near and job.casefold() == near[0]), None)
+    near = difflib.get_close_matches(wanted, [one.casefold() for one in known], n=1, cutoff=0.75)
+    return next((one for one in known if near and one.casefold() == near[0]), None)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of a list: names hold blanks, so commas part them (outside of brackets)."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(letter, 0)
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(dict.fromkeys(name for part in parts if (name := part.strip(" `\"'"))))
+
+
+def moved(facts: CommandFacts, verb: str) -> str:
+    """Return why nothing of this head is run: the head is not the one that was spoken of."""
+    head = code(facts.look.target.head_sha[:12])
+    return (
+        f"The head is now {head}, which came after your comment (or its time is not known). What runs on our "
+        f"machines needs a word about that very commit: look at it and say `{facts.at} {verb}` again."
+    )
 
 
 def no_such_job(name: str, groups: tuple[FailureGroup, ...]) -> str:
