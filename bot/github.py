@@ -209,6 +209,13 @@ class Connection:
                 return
             asked["cursor"] = unquote(following[1])
 
+    def graphql(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what a GraphQL query found, maybe a part of it only. GitHubFault where it was refused."""
+        body = {"query": query, "variables": dict(variables)}
+        found = self._send("POST", self._client.requester.graphql_url, None, {}, body)[2]
+        data = found.get("data") if isinstance(found, dict) else None
+        return data if isinstance(data, dict) else {}
+
     def write(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a write as its guard allows and return its JSON. GitHubFault where it was refused.
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from bot import permissions
 from bot.actions import Action, Record, RequestReview, SetCheck, UpsertComment
+from bot.availability import busy_people
 from bot.clients import Clients
 from bot.comments import DriftLine, ModuleLine, OwnerLine, RouteView, route_note
 from bot.config import CONFIG_PATH, Problem
@@ -65,13 +66,15 @@ def gather(spec: JobSpec, clients: Clients) -> RouteFacts | None:
 
 
 def people_of(look: Look, ownership: Ownership, clients: Clients) -> dict[str, Person]:
-    """Return what is known of the owners: may they review here, and how many requests do they have."""
+    """Return what is known of the owners: may they review here, are they busy, how much are they asked."""
     first = route(routing_pull(look), ownership, {}, look.config.routing)
     logins = [owner.login for owner in first.owners if is_account(owner.login)][:MOST_PEOPLE]
     with clients.sessions() as session:
         load = open_requests(session, look.target.repo_id, look.target.number)
+    busy = busy_people(clients, logins)
     return {
         login: Person(
+            busy=login.casefold() in busy,
             open_requests=load.get(login.casefold(), 0),
             can_review=permissions.at_least(permissions.level(clients, login), "read"),
         )

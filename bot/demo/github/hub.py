@@ -8,7 +8,18 @@ from typing import Any
 from bot.demo.github.faults import Faults
 from bot.demo.github.git import Git
 from bot.demo.github.shapes import Shapes
-from bot.demo.github.state import CheckRun, Comment, Issue, Pull, Review, State, Status, WorkflowRun, now
+from bot.demo.github.state import (
+    CheckRun,
+    Comment,
+    Issue,
+    Pull,
+    Review,
+    State,
+    Status,
+    WorkflowJob,
+    WorkflowRun,
+    now,
+)
 from bot.demo.github.webhooks import Hooks
 
 CLOSES = re.compile(r"\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?)\s*:?\s+#(\d{1,9})\b", re.IGNORECASE)
@@ -323,6 +334,24 @@ class Hub:
         self.state.check_runs[run.id] = run
         self.emit("check_run", action, actor, check_run=self.shapes.check_run(run))
         return run
+
+    def rerun_job(self, run: WorkflowRun, job: WorkflowJob, actor: str) -> WorkflowJob:
+        """Queue one more attempt of a job of a run that has ended."""
+        run.run_attempt, run.status, run.conclusion = run.run_attempt + 1, "queued", None
+        fresh = WorkflowJob(
+            id=self.state.new_id(),
+            run_id=run.id,
+            name=job.name,
+            status="queued",
+            conclusion=None,
+            started_at=now(),
+            completed_at=None,
+            log=None,
+            run_attempt=run.run_attempt,
+        )
+        run.jobs.append(fresh)
+        self.run_workflow(run, actor)
+        return fresh
 
     def run_workflow(self, run: WorkflowRun, actor: str) -> WorkflowRun:
         """Keep an Actions run as it is now and tell of it."""

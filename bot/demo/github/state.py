@@ -272,11 +272,11 @@ class State:
         return list(newest.values())
 
     def writes(self) -> list[Request]:
-        """Return the API requests that wrote something (a token is no content)."""
+        """Return the API requests that wrote something (a token is no content, a query writes nothing)."""
         return [
             request
             for request in self.requests
-            if request.verb != "GET" and not request.path.endswith("/access_tokens")
+            if request.verb != "GET" and not request.path.endswith(("/access_tokens", "/graphql"))
         ]
 
 

@@ -2,11 +2,11 @@
 
 from fastapi import FastAPI
 
-from bot.demo.github.api import access, checks, commits, contents, issues, pulls, workflows
+from bot.demo.github.api import access, checks, commits, contents, graph, issues, pulls, workflows
 from bot.demo.github.api.frame import Frame
 from bot.demo.github.hub import Hub
 
-AREAS = (access, contents, commits, pulls, issues, checks, workflows)
+AREAS = (access, contents, graph, commits, pulls, issues, checks, workflows)
 
 
 def create_api(hub: Hub) -> FastAPI:

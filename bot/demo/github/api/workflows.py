@@ -6,7 +6,7 @@ from datetime import datetime
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
-from bot.demo.github.api.frame import Here, paged
+from bot.demo.github.api.frame import Here, actor, paged
 from bot.demo.github.hub import Hub, Refused
 from bot.demo.github.shapes import Json
 from bot.demo.github.state import WorkflowJob, WorkflowRun
@@ -84,6 +84,17 @@ def logs(hub: Here, number: int) -> Response:
 def log_text(hub: Here, number: int) -> Response:
     """Answer `GET /jobs/{number}/logs.txt`."""
     return PlainTextResponse(job_of(hub, number).log or "")
+
+
+@router.post("/jobs/{number}/rerun", status_code=201)
+def rerun(hub: Here, number: int, request: Request) -> Json:
+    """Answer `POST /jobs/{number}/rerun`; 403 while its run goes on."""
+    job = job_of(hub, number)
+    run = require(hub, job.run_id)
+    if run.status != "completed":
+        raise Refused(403, "The workflow run containing this job is already running")
+    hub.rerun_job(run, job, actor(request, hub))
+    return {}
 
 
 @router.get("/runs/{number}/artifacts")
