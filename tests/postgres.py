@@ -48,6 +48,11 @@ class Postgres:
         """The process id of the server's first process."""
         return self._server.pid
 
+    @property
+    def running(self) -> bool:
+        """Say whether the server's first process lives."""
+        return self._server.poll() is None
+
     def start(self) -> None:
         """Start the server and wait until it takes connections; after a crash it recovers first."""
         options = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=100"]

@@ -37,6 +37,11 @@ class Child:
             raise RuntimeError(f"{self.name} was not started")
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Say whether the process was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start the process in a group of its own."""
         with self.log.open("ab") as output:

@@ -112,7 +112,10 @@ def load(state_file: Path | None) -> State | None:
     if state_file is None or not state_file.exists():
         return None
     found = pickle.loads(state_file.read_bytes())  # noqa: S301 - written by ourselves, in our own folder
-    return found if isinstance(found, State) else None
+    if not isinstance(found, State):
+        return None
+    found.__dict__.setdefault("made", [])  # an earlier version kept no such list
+    return found
 
 
 def create_app(hub: Hub) -> FastAPI:

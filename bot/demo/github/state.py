@@ -206,8 +206,11 @@ class Request:
 
 @dataclass
 class State:
-    """Everything. `required` are the checks that a ruleset of main requires, `protected` those of its
-    protection; None: may not be read."""
+    """Everything. `made` names, in order, what the API was asked to create.
+
+    `required` are the checks that a ruleset of main requires, `protected` those of its protection; None: may
+    not be read.
+    """
 
     full_name: str
     slug: str = "prgate"
@@ -227,6 +230,7 @@ class State:
     private: bool = False
     installed: bool = True
     requests: list[Request] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
     next_id: int = 1_000
 
     def new_id(self) -> int:

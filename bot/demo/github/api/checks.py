@@ -90,6 +90,7 @@ def annotations(hub: Here, number: int, request: Request) -> Response:
 def create_check(hub: Here, request: Request, body: dict[str, Any]) -> Json:
     """Answer `POST /check-runs`."""
     who = own_app(hub, request)
+    hub.state.made.append(f"check {body['name']} {body['head_sha']} {body.get('external_id')}")
     run = CheckRun(
         id=hub.state.new_id(),
         name=body["name"],

@@ -35,6 +35,8 @@ def comment(hub: Here, comment_id: int) -> Json:
 @router.patch("/issues/comments/{comment_id}")
 def edit_comment(hub: Here, comment_id: int, request: Request, body: dict[str, Any]) -> Json:
     """Answer `PATCH /issues/comments/{comment_id}`."""
+    if hub.require_comment(comment_id).body == body["body"]:
+        hub.state.made.append(f"edit without a change {comment_id}")
     return hub.shapes.comment(hub.edit_comment(comment_id, actor(request, hub), body["body"]))
 
 
@@ -105,6 +107,7 @@ def comments(hub: Here, number: int, request: Request) -> Response:
 @router.post("/issues/{number}/comments", status_code=201)
 def add_comment(hub: Here, number: int, request: Request, body: dict[str, Any]) -> Json:
     """Answer `POST /issues/{number}/comments`."""
+    hub.state.made.append(f"comment {number} {body['body'].partition(chr(10))[0]}")
     return hub.shapes.comment(hub.comment(number, actor(request, hub), body["body"]))
 
 

@@ -71,6 +71,7 @@ def submit(hub: Here, number: int, request: Request, body: dict[str, Any]) -> Js
     """Answer `POST /{number}/reviews`."""
     said = EVENTS.get(body.get("event", "COMMENT"), "COMMENTED")
     who = actor(request, hub)
+    hub.state.made.append(f"review {number} {(body.get('body') or '').partition(chr(10))[0]}")
     return hub.shapes.review(hub.review(number, who, said, body.get("body") or "", body.get("comments")))
 
 
