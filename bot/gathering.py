@@ -12,6 +12,7 @@ from bot.config import CONFIG_PATH, ConfigError, Problem, RepoConfig, parse_cach
 from bot.dispatch import JobSpec
 from bot.facts import PullFacts
 from bot.github import RepoClient
+from bot.perf_defaults import with_default_perf
 from bot.pulls import read_pull
 from perf_runner.cases import matches
 
@@ -76,6 +77,7 @@ def look_at(spec: JobSpec, clients: Clients, kinds: Sequence[str] = ()) -> Look 
     if facts is None:
         return None
     config, problems = repo_config(client, facts.base_sha)
+    config = with_default_perf(config, client, facts.base_sha)
     handles = (*clients.handles, *(handle.removeprefix("@") for handle in config.handles))
     facts = replace(facts, handles=handles)
     frame = Frame(client.who.handle, facts.target.head_sha, clients.story_url(spec.number))

@@ -27,6 +27,7 @@ from bot.nightly.kept import is_watched, marker_of, matched
 from bot.nightly.queue import VERB, WHOLE
 from bot.nightly.store import keep
 from bot.nightly.view import document, issue_view
+from bot.perf_defaults import with_default_perf
 from perf_runner.config import NightlyConfig
 from perf_runner.history.episodes import FAIL_BELOW_PCT
 from perf_runner.history.measurements import Measurement, of_run
@@ -58,6 +59,7 @@ def gather(spec: JobSpec, clients: Clients) -> NightlyFacts | None:
     config, problems = repo_config(clients.github, tip)
     if problems:
         return None
+    config = with_default_perf(config, clients.github, tip)
     # No pull request: nothing here is about a head that may move, and shadow mode is minded in `decide`.
     target = Target(
         spec.repo_id, clients.repository.full_name, WHOLE, tip, clients.installation_id, Mode.COMMENT

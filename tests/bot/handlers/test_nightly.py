@@ -325,3 +325,32 @@ def test_a_run_of_the_nights_looks_at_the_nights_alone(world: Any) -> None:
 
     run = Run(id="x", repo_id=world.repo_id, number=0, kind="experiment")
     assert [(spec.verb, spec.number) for spec in looks(run)] == [(VERB, WHOLE)]
+
+
+SUITE = """[
+ {"test_name": "test_qwen_image_single_device", "server_params": {"model": "acme/image"},
+  "benchmark_params": [{"name": "512x512_steps20", "num-prompts": 10, "max-concurrency": 1},
+                       {"name": "1536x1536_steps35", "num-prompts": 10, "max-concurrency": 1}]},
+ {"test_name": "test_qwen_image_ulysses2_cfg2_cache_dit", "server_params": {"model": "acme/image"},
+  "benchmark_params": [{"name": "512x512_steps20", "num-prompts": 10, "max-concurrency": 1}]}
+]"""
+
+
+def test_a_repository_laid_out_as_vllm_omni_needs_no_cases_of_its_own(world: Any) -> None:
+    files = {
+        ".github/prgate.toml": "",
+        "tests/dfx/perf/tests/test_qwen_image.json": SUITE,
+        "tests/dfx/perf/tests/broken.json": "[{]",
+        "vllm_omni/diffusion/layers/rope.py": "x = 1\n",
+    }
+    world.hub.commit("main", files, "Lay out", "owner-01")
+    world.hub.git.move_branch("layer", world.hub.git.resolve("main"))
+    world.hub.commit("layer", {"vllm_omni/diffusion/layers/rope.py": "x = 2\n"}, "Change", "author-01")
+    world.open("layer")
+    world.say("@prgate bench")
+    (run,) = world.runs()
+    assert [case["name"] for case in run.spec["cases"]] == [
+        "test_qwen_image_single_device/512x512_steps20",
+        "1536x1536_steps35",
+    ]
+    assert run.spec["cases"][0]["target"] == "serving"
