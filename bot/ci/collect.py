@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 
-from bot.ci.coverage import SETTLED_AFTER
 from bot.ci.failures import Reading
 from bot.ci.history import History
 from bot.ci.logstore import SqlLogs
@@ -156,11 +155,6 @@ def buildkite(settings: Settings, config: CiConfig, checks: HeadChecks, fetcher:
     return Buildkite(settings.buildkite_api_url, token, organization, pipelines, checks.required, fetcher)
 
 
-def builds_are_known(committed: datetime, known: Window) -> bool:
-    """Say whether a span in which every build is kept holds those of a commit: they come after it."""
-    return known.start <= committed and committed + SETTLED_AFTER <= known.end
-
-
 class Collector:
     """Reads for one snapshot. `providers` by the name that their jobs carry."""
 
@@ -188,7 +182,7 @@ class Collector:
         self.shelf.add(found)
         red = [one for one in latest if one.job.is_failure]
         jobs = (*self.shelf.with_logs(latest), *self.unexplained(latest))
-        main = self.look_at_main(base, committed, base_time) if committed else None
+        main = self.look_at_main(base, committed) if committed else None
         snapshot = Snapshot(
             repo=self.github.full_name,
             pr=self.pull_part(committed, base, base_time),
@@ -229,7 +223,7 @@ class Collector:
         checks = self.subject.checks
         return unexplained(checks.standing, checks.required, latest)
 
-    def look_at_main(self, base: str | None, committed: datetime, base_time: datetime | None) -> Window:
+    def look_at_main(self, base: str | None, committed: datetime) -> Window:
         """Bring what is kept of the base branch up to date; return the time that is looked back at."""
         subject, branch = self.subject, self.subject.facts.base_ref
         window = Window(committed - timedelta(days=subject.history_days), committed)
@@ -237,11 +231,12 @@ class Collector:
             for name, part in provider.parts():
                 scope = f"{name} {branch}" if name else ""
                 self.history.learn(scope, window, self.fetcher, partial(part.on_branch, branch))
-                known = self.history.covered(scope)
-                if base and not (known and base_time and builds_are_known(base_time, known)):
-                    # Somebody's pull request may have the merge base as its head: that build is not main's.
+                if base:
+                    # However late: somebody may have run it to settle this very question. A pull request may
+                    # have the merge base as its head, and that build is not main's.
                     ran = (one for one in part.on_commit(base) if not one.for_pull and one.branch == branch)
                     self.history.remember(Seen(one) for one in ran)
+                known = self.history.covered(scope)
                 if known and known.start > window.start and self.fetcher.cuts:
                     self.fetcher.note_cut(HINT.format(branch=branch, repo=self.github.full_name))
         return window

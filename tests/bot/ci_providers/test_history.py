@@ -9,6 +9,8 @@ from bot.ci.history import History
 from bot.ci.providers.reads import Window
 from bot.ci.verdict import judge
 from bot.db.models import CiJob, Log, Outcome, Signature
+from bot.retention import retain
+from bot.settings import load_settings
 from tests.bot.ci_providers.test_buildkite import red_head
 from tests.bot.ci_providers.world import FAILED, NOON, PASSED, Ci, bk_job, gh_job, hours_before
 
@@ -68,7 +70,7 @@ def test_the_next_verdict_needs_neither_builds_of_main_nor_their_logs(ci: Ci) ->
     ci.buildkite.requests.clear()
     second = ci.collect()
     assert [path for path in ci.buildkite.requests if "/log" in path] == []
-    assert len(ci.buildkite.requests) == 1  # what ran on the head itself is always asked
+    assert len(ci.buildkite.requests) == 2  # what ran on the head and on its merge base is always asked
     before = judge(first.snapshot, known=first.readings)
     after = judge(second.snapshot, known=second.readings)
     assert after == before
@@ -83,6 +85,15 @@ def test_what_is_kept_outlives_the_logs_and_the_provider(ci: Ci) -> None:
         session.execute(delete(Log))
     for key in [key for key, build in ci.buildkite.builds.items() if build.branch == "main"]:
         del ci.buildkite.builds[key]
+    found = ci.collect()
+    assert judge(found.snapshot, known=found.readings).failures[0].kind == "broken_trunk"
+
+
+def test_a_run_of_the_base_that_somebody_starts_to_settle_it_is_found(ci: Ci) -> None:
+    red_head(ci)
+    ci.now = NOON + timedelta(days=3)
+    assert ci.snapshot().base_runs == ()
+    ci.build(30, "base", bk_job(), hours=-60)
     found = ci.collect()
     assert judge(found.snapshot, known=found.readings).failures[0].kind == "broken_trunk"
 
@@ -135,6 +146,18 @@ def test_a_log_that_comes_late_is_read_late(ci: Ci) -> None:
     assert [one.log for one in ci.snapshot().base_runs[0].jobs] == [FAILED]
     with ci.sessions() as session:
         assert len(list(session.scalars(select(Outcome).where(Outcome.on_main)))) == 1
+
+
+def test_what_is_long_past_is_forgotten_and_what_lasts_is_not(ci: Ci) -> None:
+    broken_main(ci)
+    ci.collect()
+    settings = load_settings({"keep_log_days": 90})
+    retain(ci.sessions, settings, NOON + timedelta(days=50))
+    with ci.sessions() as session:
+        assert list(session.scalars(select(CiJob))) == []
+    assert [row.times for row in signatures(ci)] == [3]
+    retain(ci.sessions, settings, NOON + timedelta(days=100))
+    assert signatures(ci) == []
 
 
 def test_spans_are_asked_for_in_one_piece() -> None:
