@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from bot import settling, store
 from bot.ci.collect import collect
 from bot.ci.groups import Group
+from bot.ci.reach import base_reach
 from bot.ci.verdict import Override, Verdict, judge
 from bot.ci_note import FailureGroup, Ruling
 from bot.clients import Clients
@@ -38,7 +39,8 @@ def judge_head(look: Look, checks: HeadChecks, clients: Clients) -> Judged:
         on_purpose = settling.settled(session, target, base)
     overrides = [override(row.job, row.verdict, row.by, row.reason) for row in said]
     snapshot = collected.snapshot.model_copy(update={"settled": on_purpose})
-    verdict = judge(snapshot, overrides, known=collected.readings)
+    reach = base_reach(snapshot, collected.readings, clients)
+    verdict = judge(snapshot, overrides, reach, collected.readings)
     groups = tuple(shown(group) for group in verdict.groups)
     return Judged(groups, (*collected.notes, *verdict.notes), verdict, base)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -64,6 +65,11 @@ class Clients:
         if self.lease is not None:
             self.lease.lock(session)
         session.commit()
+
+    @property
+    def mirrors(self) -> Path | None:
+        """The folder of what git fetched; None where nothing may be left behind."""
+        return self.settings.data_dir.resolve() / "mirrors"
 
     @property
     def handles(self) -> tuple[str, ...]:

@@ -148,17 +148,20 @@ def git(folder: Path, arguments: Sequence[str]) -> None:
 
 
 def run_git(
-    folder: Path, arguments: Sequence[str], extra: Mapping[str, str] | None = None
+    folder: Path,
+    arguments: Sequence[str],
+    extra: Mapping[str, str] | None = None,
+    limit_s: float = FETCH_LIMIT_S,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a bare environment. MirrorError where it takes too long or is not installed."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), **QUIET_GIT, **(extra or {})}
     command = ["git", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0", *arguments]
     try:
         return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=FETCH_LIMIT_S, check=False
+            command, cwd=folder, env=environment, capture_output=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
-        raise MirrorError(f"git {arguments[0]} took more than {FETCH_LIMIT_S} s") from None
+        raise MirrorError(f"git {arguments[0]} took more than {limit_s:g} s") from None
     except FileNotFoundError:
         raise MirrorError("git is not installed") from None
 

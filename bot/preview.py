@@ -50,6 +50,11 @@ class Reader(RepoClient):
 class ReadingClients(Clients):
     """What handlers reach for, with a client that only reads."""
 
+    @property
+    def mirrors(self) -> Path | None:
+        """None: a preview leaves nothing behind."""
+        return None
+
     @cached_property
     def github(self) -> RepoClient:
         """The reading client; without credentials public repositories can be read."""

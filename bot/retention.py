@@ -12,15 +12,18 @@ from sqlalchemy.sql.elements import ColumnElement
 from bot.db.engine import Sessions
 from bot.db.models import (
     Base,
+    CiJob,
     Delivery,
     DeliveryState,
     Event,
     Job,
     JobState,
     Log,
+    Outcome,
     Permission,
     Repository,
     Run,
+    Signature,
     WriterLease,
 )
 from bot.db.types import now_plus
@@ -34,6 +37,8 @@ KEEP_EVENTS = timedelta(days=7)
 KEEP_DELIVERY_IDS = timedelta(days=90)
 # An App that was uninstalled by mistake and comes back within this time finds everything in its place.
 KEEP_REMOVED = timedelta(days=1)
+# No verdict looks back further; what failed in them is kept as outcomes and signatures.
+KEEP_CI_JOBS = timedelta(days=45)
 LEASES_KEPT_S = 3600.0
 
 
@@ -41,15 +46,19 @@ def retain(sessions: Sessions, settings: Settings, now: datetime) -> int:
     """Drop what is past its time; decisions and measurements stay for ever. Return how many rows went."""
     payloads = now - timedelta(days=settings.keep_payload_days)
     ids = now - max(KEEP_DELIVERY_IDS, timedelta(days=settings.keep_payload_days))
+    logs = now - timedelta(days=settings.keep_log_days)
     dropped = drop_payloads(sessions, payloads)
     rules: tuple[tuple[type[Base], Any, ColumnElement[bool]], ...] = (
         (Job, Job.id, (Job.state == JobState.DONE) & (Job.finished_at < payloads)),
         (Delivery, Delivery.guid, (Delivery.state == DeliveryState.DONE) & (Delivery.received_at < ids)),
         (Event, Event.id, Event.at < now - KEEP_EVENTS),
-        (Log, Log.hash, Log.stored_at < now - timedelta(days=settings.keep_log_days)),
+        (Log, Log.hash, Log.stored_at < logs),
+        (CiJob, CiJob.id, CiJob.at < now - min(KEEP_CI_JOBS, now - logs)),
+        (Outcome, Outcome.id, Outcome.at < logs),
     )
     dropped += sum(drop(sessions, table, key, condition) for table, key, condition in rules)
     with sessions.begin() as session:
+        dropped += changed(session, delete(Signature).where(Signature.last_at < logs))
         dropped += changed(session, delete(Permission).where(Permission.until < now))
         dropped += changed(session, delete(WriterLease).where(WriterLease.until < now_plus(-LEASES_KEPT_S)))
     return dropped
@@ -117,7 +126,8 @@ def forget_some(sessions: Sessions, table: Table, repo_id: int) -> int:
 
 
 def drop_mirror(mirrors: Path, repo_id: int) -> None:
-    """Delete a repository's mirror and bundles, where this host has them."""
-    for name in (f"{repo_id}.git", f"{repo_id}-bundles"):
+    """Delete a repository's mirror, bundles and checkouts, where this host has them."""
+    for name in (f"{repo_id}.git", f"{repo_id}-bundles", f"{repo_id}-checkouts"):
         shutil.rmtree(mirrors / name, ignore_errors=True)
-    (mirrors / f"{repo_id}.lock").unlink(missing_ok=True)
+    for name in (f"{repo_id}.lock", f"{repo_id}-checkouts.lock"):
+        (mirrors / name).unlink(missing_ok=True)
