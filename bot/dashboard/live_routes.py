@@ -33,7 +33,7 @@ def create_live_router(live: Live, access: Access) -> APIRouter:
         """Stream what changes in the repositories that the visitor may read, or in one of them."""
         if live.full:
             raise HTTPException(503, "too many live pages are open; this one stays as it is")
-        renew = renewing(live, access, request, repo, number_of(number))
+        renew = renewing(access, request, repo, number_of(number))
         if renew() is None:
             raise HTTPException(404, "there is nothing to follow here")
         last = request.headers.get("last-event-id") or after
@@ -60,9 +60,7 @@ def number_of(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
-def renewing(
-    live: Live, access: Access, request: Request, repo: str, number: int | None
-) -> Callable[[], Wanted | None]:
+def renewing(access: Access, request: Request, repo: str, number: int | None) -> Callable[[], Wanted | None]:
     """Return what looks at the visitor's permissions now; None: nothing is left that they may follow."""
 
     def renew() -> Wanted | None:
@@ -71,7 +69,7 @@ def renewing(
         asked = select(Repository.id).where(access.scope(request).condition())
         if repo:
             asked = asked.where(func.lower(Repository.full_name) == repo.lower())
-        with live.sessions() as session:
+        with access.reading() as session:
             readable = frozenset(session.scalars(asked))
         if repo and not readable:
             return None

@@ -16,8 +16,9 @@ from bot.app import create_app
 from bot.db.models import Base, Decision, Pull, Repository
 from bot.demo.github import StandIn
 from bot.demo.github.sign_in import CLIENT_ID, CLIENT_SECRET
-from bot.service import Service
+from bot.service import Parts, Service
 from bot.settings import load_settings
+from bot.wiring import standard_wiring
 
 NAME = "omni/omni-lite"
 HEAD = "a" * 40
@@ -107,7 +108,7 @@ def site(github: StandIn, tmp_path: Path, told: dict[str, object]) -> Iterator[S
             **told,
         }
     )
-    app = create_app(settings)
+    app = create_app(settings, standard_wiring(settings, Parts(migrate=False, sweeps=False)))
     service: Service = app.state.service
     Base.metadata.create_all(service.engine)
     made = Site(app, github)
