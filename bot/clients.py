@@ -76,6 +76,14 @@ class Clients:
         """The names that people may mention: our own, and the server's extra ones."""
         return (self.github.who.handle, *self.settings.handle_list)
 
+    def run_url(self, run_id: str) -> str:
+        """Return the page that draws the blocks of a run."""
+        return f"{self.settings.public_url}/perf/run/{run_id}"
+
+    def series_url(self, series_id: int) -> str:
+        """Return the page that draws the nights of a series."""
+        return f"{self.settings.public_url}/perf/series/{series_id}"
+
     def story_url(self, number: int) -> str:
         """Return the page that tells the whole story of a pull request."""
         return f"{self.settings.public_url}/pr/{self.repository.full_name}/{number}"

@@ -3,7 +3,7 @@
 Subject `tick` sees whether a night is due; without a subject the whole of a repository's nights is judged.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from urllib.parse import quote
@@ -174,16 +174,17 @@ def issue(one: EpisodeFacts, view: IssueView, facts: NightlyFacts) -> list[Actio
     create = view.state != "recovered" and (blamed or long)
     if one.issue is None and not create:
         return []
+    frame = replace(facts.frame, story_url=one.url)
     return [
         UpsertIssue(
             marker=marker_of(one.key),
             title=title(view),
-            body=body(view, facts.frame),
+            body=body(view, frame),
             labels=config.labels,
             number=one.issue,
             create=create,
             state=wanted_state(one, view),
-            comment=after_comment(view, facts.frame) if view.report else None,
+            comment=after_comment(view, frame) if view.report else None,
         )
     ]
 

@@ -1,7 +1,7 @@
 """`perf`: keeps the performance note and its check in step with the runs of this head."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -41,6 +41,7 @@ class RunFacts:
     progress: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+    url: str | None = None
 
     @property
     def open(self) -> bool:
@@ -84,10 +85,11 @@ def read_runs(spec: JobSpec, clients: Clients, kind: str = "") -> tuple[RunFacts
     assert spec.number is not None
     with clients.sessions() as session:
         rows = runs_queue.runs_of(session, spec.repo_id, spec.number, kind)
-        return tuple(
+        found = [
             run_facts(row, runs_queue.ahead_of(session, row) if row.state is RunState.QUEUED else 0)
             for row in rows
-        )
+        ]
+    return tuple(replace(run, url=clients.run_url(run.run_id)) for run in found)
 
 
 def run_facts(row: Run, ahead: int) -> RunFacts:
@@ -176,6 +178,7 @@ def view_of(run: RunFacts) -> PerfView:
         progress=progress_words(run.progress) if run.open else None,
         results=results_of(run.result),
         error=run.error,
+        run_url=run.url,
     )
 
 

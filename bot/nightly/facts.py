@@ -41,6 +41,7 @@ class Experiment:
     state: RunState
     result: CaseResult | None = None
     error: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class EpisodeFacts:
     experiment: Experiment | None = None
     fix: Fix | None = None
     reopened_for: int | None = None
+    url: str | None = None
 
     def holds(self, commit: str, tip: str) -> bool:
         """Say whether a tip has a commit; False where that is not known."""
@@ -91,6 +93,7 @@ def episode_facts(
         experiment=read_experiment(found, case, config, clients),
         fix=fix,
         reopened_for=row.data.get("reopened_for"),
+        url=clients.series_url(metric.series.id),
     )
 
 
@@ -177,7 +180,7 @@ def read_experiment(
         run = session.scalars(select(Run).where(Run.id == wanted.run_id)).first()
     if run is None:
         return None
-    return Experiment(run.id, run.state, first_result(run.result), run.error)
+    return Experiment(run.id, run.state, first_result(run.result), run.error, clients.run_url(run.id))
 
 
 def first_result(result: Mapping[str, Any] | None) -> CaseResult | None:

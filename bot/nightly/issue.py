@@ -39,6 +39,7 @@ class IssueView:
     no_commits: str = ""
     decision: Decision | None = None
     experiment: str = ""
+    run_url: str | None = None
     gap: str = ""
     signs: tuple[str, ...] = ()
     report: RecoveryReport | None = None

@@ -37,6 +37,7 @@ def issue_view(one: EpisodeFacts, nights: Nights, starts: bool) -> IssueView:
         no_commits=one.history_says,
         decision=decision,
         experiment=experiment_text(one, starts, decision),
+        run_url=one.experiment.url if one.experiment else None,
         gap=gap_text(one, decision),
         signs=signs(one.family, nights),
         report=report,
