@@ -1,6 +1,6 @@
 """What would settle an undecided failure: something a person or a command can do next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bot.ci.evidence import short
@@ -22,10 +22,21 @@ class Settle:
 
 
 def settle(weighed: Weighed) -> Settle:
-    """Return what would settle a failure that is undecided."""
+    """Return what would settle a failure that is undecided; what was run on purpose in vain is said first."""
+    run, step = settled_run(weighed.case, weighed.scene), next_step(weighed)
+    if run is None or step.action != "settle":
+        return step
+    seen = what_was_seen(weighed.case, run, weighed.on_base)
+    if run.could_not:
+        return replace(step, says=f"{seen} {step.says}")
+    job = weighed.case.job.name
+    return Settle("look", job, step.sha, f"{seen} A person has to look, or retry `{job}`.")
+
+
+def next_step(weighed: Weighed) -> Settle:
+    """Return the next step for a failure whose test was not run on purpose."""
     job, test = weighed.case.job.name, weighed.case.failure.test
     base = weighed.scene.snapshot.pr.merge_base_sha
-    run = settled_run(weighed.case, weighed.scene)
     head = weighed.scene.snapshot.pr.head_sha
     if weighed.case.failure.category == "unread":
         return Settle(
@@ -33,9 +44,6 @@ def settle(weighed: Weighed) -> Settle:
         )
     if weighed.case.failure.signature is None:
         return Settle("retry", job, head, no_log(weighed, job))
-    if run is not None:
-        seen = what_was_seen(weighed.case, run, weighed.on_base)
-        return Settle("look", job, head, f"{seen} A person has to look, or retry `{job}`.")
     if base is None:
         says = f"Rebase on the base branch, so that there is a merge base, and run `{test or job}` on both."
         return Settle("retry", job, head, says)

@@ -59,7 +59,8 @@ def test_what_proves_nothing_stays_unknown_and_says_what_was_seen(run: dict[str,
     assert found.verdict == "unknown"
     assert "settled_otherwise" in rules(found)
     assert says in str(found.would_settle_it)
-    assert found.settle_action == "look"
+    # What was in the lane's way may be put right; what it saw stays as it is.
+    assert found.settle_action == ("settle" if "could_not" in run else "look")
 
 
 def test_a_sandbox_unlike_ci_never_excuses() -> None:
