@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from perf_runner.evidence import Evidence, number
+from perf_runner.evidence_models import Evidence, number
 from perf_runner.models import Frozen
 
 FEWEST_RUNS = 3

@@ -3,58 +3,16 @@
 The document is what `prgate bench run` and `prgate experiment --out` write, or an acceptance record: an
 object with `before` and `after` (an arm each: runs, warm-up, path log, output hash, memory), `workload`,
 `environment`, `correctness`, `local`, `memory_trend`, `tests`, `claim`. A result without such an object is
-read as `after` alone.
+read as `after` alone, a table of a benchmark page as one claim a path.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from perf_runner.evidence_models import ArmEvidence, Evidence, mapping, number, numbers
+from perf_runner.evidence_tables import is_table, read_table
 from perf_runner.models import CaseResult, Sample
 from perf_runner.reading import InputError, parse_json
-
-
-@dataclass(frozen=True)
-class ArmEvidence:
-    """What one side of the comparison shows."""
-
-    run_seconds: tuple[float, ...] = ()
-    requests: int = 0
-    warmup_requests: int | None = None
-    warmup_steps: int | None = None
-    path_log: Mapping[str, float] = field(default_factory=dict)
-    output_hash: str | None = None
-    peak_memory_mb: float | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    workload: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything the checks look at."""
-
-    after: ArmEvidence
-    before: ArmEvidence | None = None
-    workload: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    correctness: Mapping[str, Any] = field(default_factory=dict)
-    local: Mapping[str, Any] = field(default_factory=dict)
-    memory_mb: tuple[float, ...] = ()
-    tests: Mapping[str, Any] = field(default_factory=dict)
-    claim: Mapping[str, Any] = field(default_factory=dict)
-
-
-def number(value: Any) -> float | None:
-    """Return a finite number; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object; an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
 
 
 def read_evidence(text: str, where: str) -> list[tuple[str, Evidence]]:
@@ -64,10 +22,13 @@ def read_evidence(text: str, where: str) -> list[tuple[str, Evidence]]:
     if not results:
         raise InputError(f"{where}: holds no result")
     found = []
-    for number, result in enumerate(results, start=1):
-        place = where if len(results) == 1 else f"{where}, result {number}"
+    for place_no, result in enumerate(results, start=1):
+        place = where if len(results) == 1 else f"{where}, result {place_no}"
         if not isinstance(result, dict):
             raise InputError(f"{place}: must be a result, which is an object")
+        if is_table(result):
+            found += read_table(result, place)
+            continue
         found.append((name_of(result) or place, one_evidence(result, place)))
     return found
 
@@ -115,11 +76,6 @@ def flat(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value for key, value in {**document, **inner}.items() if isinstance(value, str | int | float)
     }
-
-
-def numbers(value: Any) -> tuple[float, ...]:
-    """Return the finite numbers of a list."""
-    return tuple(n for n in map(number, value if isinstance(value, list) else ()) if n is not None)
 
 
 def read_arm(arm: Mapping[str, Any], workload: Mapping[str, Any]) -> ArmEvidence:

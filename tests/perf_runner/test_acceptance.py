@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,3 +202,25 @@ def test_the_command_says_what_is_missing_and_exits_with_it() -> None:
     assert bad.returncode == 1
     several = json.loads(run([complete(), without("tests")]).stdout)
     assert [one["accepted"] for one in several["results"]] == [True, False]
+
+
+KERNELS = Path(__file__).parents[2] / "deploy/docs/results/kernels"
+
+
+def test_our_own_kernel_record_is_accepted_and_each_of_our_tables_says_what_it_lacks() -> None:
+    (record,) = read_evidence((KERNELS / "512x512_steps20.json").read_text(), "record")
+    assert accept(record[1]).accepted
+    paths = dict(read_evidence((KERNELS / "denoise.json").read_text(), "denoise"))
+    fused = accept(paths["denoise fused_graph"])
+    by_name = {check.check: check for check in fused.checks}
+    assert not fused.accepted
+    assert by_name["workload"].passed
+    assert by_name["fast path"].passed
+    assert "memory_trend" in " ".join(by_name["memory"].missing)
+    assert paths["denoise fused_graph"].before is not None
+
+
+@pytest.mark.parametrize("name", ["calibration", "operators", "trajectory"])
+def test_a_table_without_raw_runs_is_refused_with_what_a_claim_needs(name: str) -> None:
+    with pytest.raises(InputError, match="holds no raw runs.*`before` and `after`"):
+        read_evidence((KERNELS / f"{name}.json").read_text(), name)
