@@ -222,5 +222,5 @@ def test_our_own_kernel_record_is_accepted_and_each_of_our_tables_says_what_it_l
 
 @pytest.mark.parametrize("name", ["calibration", "operators", "trajectory"])
 def test_a_table_without_raw_runs_is_refused_with_what_a_claim_needs(name: str) -> None:
-    with pytest.raises(InputError, match="holds no raw runs.*`before` and `after`"):
+    with pytest.raises(InputError, match=r"holds no raw runs.*`before` and `after`"):
         read_evidence((KERNELS / f"{name}.json").read_text(), name)
