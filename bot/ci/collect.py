@@ -39,6 +39,7 @@ HINT = (
 )
 BUILDKITE = "buildkite/"
 LOG_HOSTS = (
+    "buildkiteartifacts.com",
     "results-receiver.actions.githubusercontent.com",
     "pipelines.actions.githubusercontent.com",
     *(f"productionresultssa{number}.blob.core.windows.net" for number in range(20)),
@@ -181,7 +182,7 @@ class Collector:
         latest, earlier = split_attempts(found)
         self.shelf.add(found)
         red = [one for one in latest if one.job.is_failure]
-        jobs = (*self.shelf.with_logs(latest), *self.unexplained(latest))
+        jobs = (*self.shelf.whole(latest), *self.unexplained(latest))
         main = self.look_at_main(base, committed) if committed else None
         snapshot = Snapshot(
             repo=self.github.full_name,
@@ -189,7 +190,7 @@ class Collector:
             jobs=jobs,
             base_runs=tuple(self.base_runs(base, main, red)) if main else (),
             other_prs=tuple(self.other_pulls(red, base_time, committed)) if red else (),
-            same_commit_runs=tuple(self.shelf.with_logs(earlier)),
+            same_commit_runs=tuple(self.shelf.whole(earlier)),
             known_issues=known_issues(self.github, self.fetcher, self.subject.issue_labels) if red else (),
             job_history=self.records(main, latest) if main else (),
         )

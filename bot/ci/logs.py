@@ -7,7 +7,7 @@ and the last few megabytes of them), and the parsers see only those.
 import io
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from bot.ci.clean import clean_lines
@@ -174,9 +174,22 @@ def covers(report: Found, failures: Sequence[Failure], counted: int) -> bool:
 
 
 def add_report(failures: list[Failure], report: Found) -> list[Failure]:
-    """Add a report's failures that the log did not name."""
+    """Put a report's words in place of the log's for one test, and add what the log did not name."""
+    told = {failure.key: failure for failure in report.failures}
     keys = {failure.key for failure in failures}
-    return failures + [failure for failure in report.failures if failure.key not in keys]
+    joined = [in_report_words(one, told[one.key]) if one.key in told else one for one in failures]
+    return joined + [failure for failure in report.failures if failure.key not in keys]
+
+
+def in_report_words(seen: Failure, told: Failure) -> Failure:
+    """Return a failure of the log as the report says it: whole, where a log cuts its lines.
+
+    The log's words stay where it shows the cause behind a wrapper, or where the report's would name none.
+    """
+    theirs, ours = told.signature, seen.signature
+    if seen.outer or theirs is None or (theirs.is_generic and ours is not None and not ours.is_generic):
+        return seen
+    return replace(seen, exception=told.exception or seen.exception, message=told.message or seen.message)
 
 
 def beside_tests(lines: Sequence[str]) -> list[Failure]:

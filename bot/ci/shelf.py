@@ -1,6 +1,6 @@
 """What logs said, each read once: kept, or fetched within what one verdict may read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from bot.ci.failures import Reading
@@ -42,6 +42,16 @@ class Shelf:
     def keep(self) -> None:
         """Write all of it down."""
         self.history.remember(self._seen.values())
+
+    def whole(self, found: Sequence[Sighting]) -> Iterator[Job]:
+        """Yield the head's own jobs: red ones with their logs, whether these were read before or not."""
+        self.recall(found)
+        for one in found:
+            kept = self.logs.get(one.job) if one.job.key in self.readings else None
+            if kept is not None:
+                yield one.job.model_copy(update={"log": kept})
+            else:
+                yield self._with_log(one) if one.job.is_failure else one.job
 
     def with_logs(self, found: Iterable[Sighting], fetch: bool = True) -> Iterator[Job]:
         """Yield jobs; red ones whose log was never read come with it, unless nothing shall be fetched."""

@@ -1,10 +1,10 @@
-"""JUnit reports out of an Actions artifact: a zip archive of somebody else's, bounded in every direction."""
+"""JUnit reports among a job's artifacts: files and zip archives of somebody else's, bounded all round."""
 
 import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,13 @@ def may_be_junit(artifact: Mapping[str, Any], job: Job) -> bool:
     return inside and bool(REPORT.search(name)) and own <= words(name)
 
 
+def is_report(path: str, size_bytes: int) -> bool:
+    """Say whether a file among a job's own artifacts is a test report, and short enough to be read."""
+    return (
+        path.lower().endswith(".xml") and bool(REPORT.search(path[:1_000])) and 0 < size_bytes <= MEMBER_LIMIT
+    )
+
+
 def words(name: str) -> frozenset[str]:
     """Return the words of a name."""
     return frozenset(word for word in re.split(r"[^a-z0-9]+", name.lower()) if word)
@@ -41,9 +48,20 @@ def junit_of(packed: bytes) -> str | None:
             reports = list(members(archive))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
         return None
+    return joined(reports)
+
+
+def joined(reports: Sequence[str]) -> str | None:
+    """Return reports as one document; None where there is none."""
     if not reports:
         return None
     return "<testsuites>" + "".join(DECLARATION.sub("", one, count=1) for one in reports) + "</testsuites>"
+
+
+def text_of(raw: bytes) -> str | None:
+    """Return a report's text; None where the bytes are none."""
+    text = raw.decode("utf-8", errors="replace").removeprefix("\ufeff")
+    return text if "<testsuite" in text[:4_000] else None
 
 
 def members(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -54,6 +72,6 @@ def members(archive: zipfile.ZipFile) -> Iterator[str]:
             raw = stream.read(MEMBER_LIMIT + 1)
         if len(raw) > MEMBER_LIMIT:
             raise ValueError(member.filename)
-        text = raw.decode("utf-8", errors="replace").removeprefix("\ufeff")
-        if "<testsuite" in text[:4_000]:
+        text = text_of(raw)
+        if text is not None:
             yield text

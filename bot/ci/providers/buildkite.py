@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from bot.ci.providers.artifacts import MEMBER_LIMIT, is_report, joined, text_of
 from bot.ci.providers.fetch import Fetcher
 from bot.ci.providers.reads import Sighting, Window
 from bot.ci.snapshot import Job
@@ -39,6 +40,7 @@ PLATFORMS = (
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")  # a status context names it: nothing else reaches a URL
 ERROR_LIMIT = 1_000
 MOST_NAMED = 2_000
+MOST_REPORTS = 5  # of one job
 
 Json = Mapping[str, Any]
 
@@ -94,8 +96,24 @@ class Buildkite:
         return text
 
     def junit(self, seen: Sighting) -> str | None:
-        """Return None: Buildkite's artifacts lie with hosts that are not known beforehand."""
-        return None
+        """Return the JUnit reports among a job's artifacts; None where none can be read.
+
+        The scope `read_artifacts` is not needed: without it, or where the files lie with a host that may not
+        be read, the log tells alone.
+        """
+        url = f"{self._builds(seen.source)}/{quote(seen.job.build or '', safe='')}"
+        url = f"{url}/jobs/{quote(seen.job.id or '', safe='')}/artifacts"
+        with self.fetcher.optional() as may_read:
+            listed, _ = (
+                self.fetcher.json(url, self._headers(), {"per_page": PAGE}) if may_read else (None, None)
+            )
+            found = [one for one in listed or () if isinstance(one, dict)] if isinstance(listed, list) else []
+            ids = [str(one.get("id")) for one in found if is_report(*path_and_size(one))]
+            reads = (
+                self.fetcher.data(f"{url}/{quote(one, safe='')}/download", self._headers(), MEMBER_LIMIT)
+                for one in ids[:MOST_REPORTS]
+            )
+            return joined([text for raw in reads if raw is not None and (text := text_of(raw))])
 
     def _builds(self, pipeline: str) -> str:
         return f"{self.api_url}/v2/organizations/{self.organization}/pipelines/{pipeline}/builds"
@@ -122,6 +140,13 @@ class Buildkite:
             self.fetcher.note_cut(
                 f"only the newest {self.most_pages * PAGE} builds of `{pipeline}` were read"
             )
+
+
+def path_and_size(artifact: Json) -> tuple[str, int]:
+    """Return an artifact's path and size in bytes; 0 where it was not uploaded to its end."""
+    size = artifact.get("file_size")
+    whole = artifact.get("state") == "finished" and isinstance(size, int)
+    return str(artifact.get("path") or ""), size if whole and size is not None else 0
 
 
 def created_in(window: Window) -> dict[str, str]:

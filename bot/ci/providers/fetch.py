@@ -5,7 +5,8 @@ A read that fails is None, and a note says so.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +88,16 @@ class Fetcher:
         """Remember that only the newest part of a list was read."""
         self.cuts += 1
         self.notes.setdefault(says)
+
+    @contextmanager
+    def optional(self) -> Iterator[bool]:
+        """Read what is welcome and not needed: what fails inside is no fault, and nobody is told.
+
+        Lends False where half of what may be read was read already: the rest is for what is needed.
+        """
+        faults, notes = self.faults, dict(self.notes)
+        yield self.pace is not None or self.requests < MOST_REQUESTS // 2
+        self.faults, self.notes = faults, notes
 
     def json(
         self, url: str, headers: Mapping[str, str], parameters: Mapping[str, Any] | None = None

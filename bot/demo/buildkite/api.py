@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from bot.demo.buildkite.organization import Json, Organization
 from bot.demo.buildkite.state import Build, Job
@@ -149,8 +149,33 @@ def create_app(organization: Organization) -> FastAPI:
             raise HTTPException(422, "Only failed, timed out, canceled or passed jobs can be retried, once")
         return organization.job_shape(fresh, build)
 
+    add_artifacts(app, router, api)
     app.include_router(router)
     return app
+
+
+def add_artifacts(app: FastAPI, router: APIRouter, api: Api) -> None:
+    """Add the endpoints of a job's files: the list, and a download that leads to where the file lies."""
+    organization = api.organization
+
+    @router.get("/{number}/jobs/{job_id}/artifacts")
+    def artifacts(pipeline: str, number: int, job_id: str, request: Request) -> list[Json]:
+        api.must(request)
+        return [
+            {"id": str(place), "path": path, "state": "finished", "file_size": len(data)}
+            for place, (path, data) in enumerate(api.job(pipeline, number, job_id)[1].artifacts.items())
+        ]
+
+    @router.get("/{number}/jobs/{job_id}/artifacts/{place}/download")
+    def download(pipeline: str, number: int, job_id: str, place: int, request: Request) -> Response:
+        api.must(request)
+        where = organization.artifact_url or f"{organization.url}/files"
+        return RedirectResponse(f"{where}/{pipeline}/{number}/{job_id}/{place}", 302)
+
+    @app.get("/files/{pipeline}/{number}/{job_id}/{place}")
+    def file(pipeline: str, number: int, job_id: str, place: int) -> Response:
+        found = list(api.job(pipeline, number, job_id)[1].artifacts.values())
+        return Response(found[place], media_type="application/octet-stream")
 
 
 def in_state(build: Build, asked: str | None) -> bool:

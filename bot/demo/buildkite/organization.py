@@ -47,13 +47,15 @@ class Hook:
 class Organization:
     """Builds by pipeline and number, below `url` (which ends before `/v2`).
 
-    `token` empty: everybody may read everything. `repository` is the clone URL that its pipelines build.
+    `token` empty: everybody may read everything. `repository` is the clone URL that its pipelines build,
+    `artifact_url` where the files of jobs lie (empty: here).
     """
 
     slug: str
     url: str
     token: str = ""
     repository: str = ""
+    artifact_url: str = ""
     hook: Hook | None = None
     builds: dict[tuple[str, int], Build] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)

@@ -9,7 +9,10 @@ OPEN = frozenset({"scheduled", "assigned", "running", "waiting", "limited"})
 
 @dataclass
 class Job:
-    """One job. `log` None: Buildkite has none (any more). `retried`: a later job took its place."""
+    """One job. `log` None: Buildkite has none (any more). `retried`: a later job took its place.
+
+    `artifacts` holds its files by path; they are downloaded from another address, as Buildkite's are.
+    """
 
     id: str
     name: str
@@ -26,6 +29,7 @@ class Job:
     retried_in: str | None = None
     retries: int = 0
     parallel_index: int | None = None
+    artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass

@@ -204,6 +204,9 @@ def test_issues_about_ci_are_known_by_their_label(ci: Ci) -> None:
     ci.github.hub.open_issue(41, "A question", "How?", "author-02", ())
     (issue,) = ci.snapshot().known_issues
     assert (issue.number, issue.state, issue.labels) == (40, "open", ("ci-failure",))
+    ci.config = CiConfig(issue_labels=("red board",))
+    ci.github.hub.open_issue(42, "test_size again", "AssertionError", "author-02", ("red board",))
+    assert [one.number for one in ci.snapshot().known_issues] == [42]
 
 
 def test_soft_failures_and_cascades_are_told_as_such(ci: Ci) -> None:
@@ -242,3 +245,61 @@ def test_a_server_without_organisation_or_token_says_which_it_wants(ci: Ci) -> N
         assert found.pipelines == pipelines
         (note,) = fetcher.notes
         assert expected in note
+
+
+REPORT = """<?xml version="1.0"?>
+<testsuites><testsuite name="pytest" tests="2">
+<testcase classname="tests.test_rope" name="test_size"><failure message="ValueError: {words}"/></testcase>
+<testcase classname="tests.test_rope" name="test_other"/></testsuite></testsuites>
+"""
+LONG = "the sizes of the two rotary tables do not agree: 3 is not 2, which the layer above took for granted"
+
+
+def red_with(ci: Ci, artifacts: dict[str, bytes]) -> None:
+    """Let the head fail with a log that is cut at the terminal's width, and leave artifacts with it."""
+    log = FAILED.replace("AssertionError: assert 3 == 2", f"ValueError: {LONG[:40]}...")
+    job = bk_job(log=log)
+    job.artifacts = artifacts
+    ci.open()
+    ci.build(10, "feature", job, branch="feature", pull=1)
+    ci.status()
+
+
+def said(ci: Ci) -> list[tuple[str | None, str]]:
+    """Return what the head's failures are read as."""
+    found = ci.collect()
+    readings = [found.readings[job.key] for job in found.snapshot.jobs if job.is_failure]
+    return [(one.test, one.message) for reading in readings for one in reading.failures]
+
+
+def test_a_report_among_the_artifacts_says_more_than_the_log(ci: Ci) -> None:
+    report = REPORT.format(words=LONG).encode()
+    red_with(ci, {"out/junit.xml": report, "out/coverage.xml": b"<coverage/>", "dist/a.whl": b"PK"})
+    assert said(ci) == [("tests/test_rope.py::test_size", LONG)]
+    asked = [path for path in ci.buildkite.requests if path.endswith("/download")]
+    assert len(asked) == 1
+    assert said(ci) == [("tests/test_rope.py::test_size", LONG)]
+    assert [path for path in ci.buildkite.requests if path.endswith("/download")] == asked
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        b"<html/>",
+        b"<testsuites>",
+        b"\x1f\x8b\x00\xff",
+        b"<testsuites>" + b" " * (16 * 1024**2) + b"</testsuites>",
+        b"""<!DOCTYPE a [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
+        <testsuites><testcase name="&b;"><failure message="&b;"/></testcase></testsuites>""",
+    ],
+)
+def test_a_report_that_is_none_leaves_the_log_to_speak(ci: Ci, report: bytes) -> None:
+    red_with(ci, {"junit.xml": report})
+    assert said(ci) == [("tests/test_rope.py::test_size", f"{LONG[:40]}...")]
+
+
+def test_reports_with_a_host_that_may_not_be_read_are_left_alone_without_a_word(ci: Ci) -> None:
+    red_with(ci, {"junit.xml": REPORT.format(words=LONG).encode()})
+    ci.buildkite.artifact_url = "https://bucket.example.org/files"
+    assert said(ci) == [("tests/test_rope.py::test_size", f"{LONG[:40]}...")]
+    assert ci.collect().notes == ()
