@@ -9,6 +9,8 @@ VENV ?= .venv
 # PyPI's torch for Linux x86-64 carries CUDA. Set pip's index to PyTorch's CPU wheels for a small download.
 TORCH ?= torch==2.13.0
 ARGS ?=
+# Tests wait for other processes more than they compute: twice as many workers as cores pay.
+WORKERS ?= 4
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
 .PHONY: help run test check format docs release clean
@@ -20,7 +22,7 @@ run: $(VENV)/.installed ## Set everything up and watch prgate work (ARGS=--once 
 	@$(VENV)/bin/prgate demo $(ARGS)
 
 test: $(VENV)/.installed-dev ## Run the tests.
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: $(VENV)/.installed-dev ## Lint, types and import contracts.
 	@$(VENV)/bin/ruff check .
