@@ -56,6 +56,7 @@ def open_arm(tmp_path, sandbox):
         source = tmp_path / f"source-{len(opened)}"
         source.mkdir(mode=0o755)
         for name, text in files.items():
+            (source / name).parent.mkdir(mode=0o755, exist_ok=True)
             (source / name).write_text(text)
         made = BenchmarkCase(**{"name": "case", "timeout_s": 20.0, **case})
         place = Workplace(source, sandbox, Path(sys.executable), limits=Limits(wall_s=30))
@@ -303,3 +304,30 @@ def test_what_a_result_says_beside_its_latencies_is_bounded():
     assert len(sample.path_log) <= 200
     assert all(len(str(value)) <= 500 for value in sample.workload.values())
     assert (sample.stages_s, sample.output_hash, sample.peak_memory_mb) == ({}, None, None)
+
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+
+
+@pytest.mark.parametrize(("path", "counted"), [("auto", "adaln.eager:"), ("eager", "eager")])
+def test_an_operator_of_the_registry_is_timed_by_its_name(open_arm, path, counted):
+    package = {
+        f"prgate_kernels/{file.name}": file.read_text() for file in (KERNELS / "prgate_kernels").glob("*.py")
+    }
+    workload = {"operator": "adaln", "tokens": 64, "dtype": "float32", "device": "cpu", "path": path}
+    arm = open_arm(
+        package, target=TargetKind.OPERATOR, command=("prgate_kernels.timed:request",), workload=workload
+    )
+    arm.wait_until_ready()
+    sample = arm.run(3).sample
+    assert len(sample.latencies_s) == 3
+    assert all(name.startswith(counted) for name in sample.path_log)
+    assert sample.workload["operator"] == "adaln"
+    assert sample.output_hash
+
+
+def test_an_operator_that_is_not_there_is_named():
+    from prgate_kernels.timed import request
+
+    with pytest.raises(ValueError, match="there are qk_norm_rope"):
+        request({"operator": "nothing"})
