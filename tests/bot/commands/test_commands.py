@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bot.commands import SPECS, VERBS, Command, Misunderstood, Spec, parse
+from bot.commands import SPECS, VERBS, Command, Misunderstood, Spec, Unread, parse
 from bot.comments import Frame, OwnerLine, PriorityView, RouteView, help_text, route_note, triage_note
 
 HANDLES = ["prgate"]
@@ -160,3 +160,22 @@ def test_hostile_markdown_is_read_quickly(filler: str) -> None:
     start = time.monotonic()
     parse(f"@prgate bench\n{hostile}\n", HANDLES, [hostile])
     assert time.monotonic() - start < 5
+
+
+class TestLongComments:
+    """What stands behind the part of a comment that is read."""
+
+    FILLER = "Some words about the change.\n\n" * 700
+
+    def test_a_command_there_is_answered_and_never_obeyed(self) -> None:
+        assert parse(f"{self.FILLER}\n@prgate bench short\n", HANDLES) == (Unread("@prgate bench short"),)
+        both = parse(f"@prgate help\n\n{self.FILLER}\n@prgate bench", HANDLES)
+        assert both == (Command("help"), Unread("@prgate bench"))
+
+    def test_a_mention_in_a_sentence_or_a_quote_there_is_not(self) -> None:
+        for line in ("> @prgate bench", "as @prgate bench said", "@prgate thanks!", "    @prgate bench"):
+            assert parse(f"{self.FILLER}\n{line}\n", HANDLES) == ()
+
+    def test_a_line_that_is_only_cut_by_the_limit_is_no_command(self) -> None:
+        body = "x" * 19_990 + " @prgate bench"
+        assert parse(body, HANDLES) == ()
