@@ -43,10 +43,14 @@ def of_perf(value: Mapping[str, Any]) -> dict[str, Any]:
     return {"perf": word, "perf_pct": float(change) if isinstance(change, int | float) else None}
 
 
+def forget_asked(session: Session, target: Target) -> None:
+    """Drop who is asked: nobody is, once a pull request is closed."""
+    session.execute(delete(Asked).where(Asked.repo_id == target.repo_id, Asked.number == target.number))
+
+
 def keep_asked(session: Session, target: Target, names: tuple[str, ...]) -> None:
     """Keep who is asked now."""
-    key = (Asked.repo_id == target.repo_id, Asked.number == target.number)
-    session.execute(delete(Asked).where(*key))
+    forget_asked(session, target)
     by_login = {name.casefold()[:200]: name for name in names}
     rows = [
         {"repo_id": target.repo_id, "number": target.number, "login": login, "name": name}

@@ -101,6 +101,8 @@ def remember_pull(session: Session, facts: PullFacts) -> None:
             **moved,
         )
     )
+    if facts.state != "open":
+        standing.forget_asked(session, target)
 
 
 def comment_row(session: Session, target: Target, marker: str) -> Comment | None:

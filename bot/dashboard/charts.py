@@ -1,5 +1,6 @@
 """Pictures as SVG text, drawn by the server: readable without JavaScript, colored by the style sheet."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -16,8 +17,10 @@ TICKS = 4
 
 def svg(label: str, height: int, parts: Sequence[str]) -> Markup:
     """Return the picture around its parts; `label` is what a screen reader says."""
-    head = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">'
-    return Markup("\n".join([head, *parts, "</svg>"]))  # noqa: S704 - every text in it was escaped
+    said = escape(label)
+    around = f'<div class="scroll" tabindex="0" role="region" aria-label="Picture: {said}">'
+    head = f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{said}">'
+    return Markup("\n".join([around + head, *parts, "</svg></div>"]))  # noqa: S704 - its texts are escaped
 
 
 def words(x: float, y: float, text: str, anchor: str = "start", style: str = "") -> str:
@@ -36,13 +39,21 @@ def dot(x: float, y: float, style: str, tip: str) -> str:
 
 
 def grid(y: Scale, unit: str) -> list[str]:
-    """Return the value axis."""
+    """Return the value axis, with a line at each round value."""
     parts = []
-    for step in range(TICKS + 1):
-        value = y.low + (y.high - y.low) * step / TICKS
+    for value in round_values(y.low, y.high):
         parts.append(line(LEFT, y.at(value), WIDTH - RIGHT, y.at(value), "grid"))
-        parts.append(words(LEFT - 6, y.at(value) + 4, f"{value:.4g}{unit}", "end"))
+        parts.append(words(LEFT - 6, y.at(value) + 4, f"{value:.6g}{unit}", "end"))
     return parts
+
+
+def round_values(low: float, high: float) -> list[float]:
+    """Return about five values between two bounds at steps of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / TICKS
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * size for factor in (1.0, 2.0, 5.0, 10.0) if factor * size >= rough)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [number * step for number in range(first, last + 1)]
 
 
 def span_of(values: Sequence[float]) -> tuple[float, float]:

@@ -230,6 +230,7 @@ class Run(Base):
     __table_args__ = (
         Index("ix_run_state_queue_requested_at", "state", "queue", "requested_at"),
         Index("ix_run_repo_id_number_requested_at", "repo_id", "number", "requested_at"),
+        Index("ix_run_requested_at", "requested_at"),
     )
 
     id: Mapped[str] = mapped_column(SafeString(36), primary_key=True)

@@ -11,7 +11,7 @@ from bot.db.types import BigId, SafeString
 
 
 class Asked(Base):
-    """Someone who is asked for a review of a pull request; `login` is in lower case, `name` as written."""
+    """Someone who is asked on an open pull request; `login` is in lower case, `name` as written."""
 
     __tablename__ = "asked"
     __table_args__ = (Index("ix_asked_login_repo_id", "login", "repo_id"),)

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
-from sqlalchemy import Select, and_, case, func, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, or_, select
+from sqlalchemy.orm import Session
 
 from bot.dashboard.keyset import MOST_ITEMS, PAGE_SIZE, Key, after, make_token
 from bot.dashboard.pages.perf import change_badge
@@ -141,22 +141,16 @@ def known_commits(session: Session, repo_id: int) -> tuple[KnownCommit, ...]:
 
 def compared(repo_id: int, base_sha: str, head_sha: str, pair: Pair) -> Select[Any]:
     """Return the query: the mean of each series at both commits, worst change first."""
-    base, head = at_commit(repo_id, base_sha), at_commit(repo_id, head_sha)
-    up = (head.c.value / base.c.value - 1.0) * 100.0
-    down = (base.c.value / head.c.value - 1.0) * 100.0
+    both = at_both(repo_id, base_sha, head_sha)
+    base, head = both.c.base, both.c.head
+    up, down = (head / base - 1.0) * 100.0, (base / head - 1.0) * 100.0
     change = case((NightlySeries.way == "higher", up), else_=down)
     keys = (Key(change, float), Key(NightlySeries.id, int))
+    other_host = (both.c.base_machine != both.c.head_machine).label("other_host")
     query = (
-        select(
-            NightlySeries,
-            base.c.value.label("base"),
-            head.c.value.label("head"),
-            change.label("change_pct"),
-            (base.c.machine != head.c.machine).label("other_host"),
-        )
-        .join(base, base.c.series_id == NightlySeries.id)
-        .join(head, head.c.series_id == NightlySeries.id)
-        .where(NightlySeries.repo_id == repo_id, base.c.value > 0, head.c.value > 0)
+        select(NightlySeries, base, head, change.label("change_pct"), other_host)
+        .join(both, both.c.series_id == NightlySeries.id)
+        .where(base > 0, head > 0)
         .order_by(*(key.order() for key in keys))
         .limit(pair.limit + 1)
     )
@@ -164,16 +158,26 @@ def compared(repo_id: int, base_sha: str, head_sha: str, pair: Pair) -> Select[A
     return query if behind is None else query.where(behind)
 
 
-def at_commit(repo_id: int, sha: str) -> Any:
-    """Return the mean value of each series at a commit; `g` follows every hexadecimal digit."""
-    row = aliased(Nightly)
-    here = and_(row.repo_id == repo_id, row.sha >= sha, row.sha < f"{sha}g")
+def at_both(repo_id: int, base_sha: str, head_sha: str) -> Subquery:
+    """Return mean and machine of each series at two commits; null where a commit has no night of it."""
+    old, new = begins_with(base_sha), begins_with(head_sha)
     return (
-        select(row.series_id, func.avg(row.value).label("value"), func.max(row.machine).label("machine"))
-        .where(here)
-        .group_by(row.series_id)
+        select(
+            Nightly.series_id,
+            func.avg(case((old, Nightly.value))).label("base"),
+            func.avg(case((new, Nightly.value))).label("head"),
+            func.max(case((old, Nightly.machine))).label("base_machine"),
+            func.max(case((new, Nightly.machine))).label("head_machine"),
+        )
+        .where(Nightly.repo_id == repo_id, or_(old, new))
+        .group_by(Nightly.series_id)
         .subquery()
     )
+
+
+def begins_with(sha: str) -> ColumnElement[bool]:
+    """Return the condition that a night's commit begins with some digits; `g` follows each of them."""
+    return and_(Nightly.sha >= sha, Nightly.sha < f"{sha}g")
 
 
 def compared_row(row: Any) -> ComparedRow:

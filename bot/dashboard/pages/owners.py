@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from bot.dashboard.rendering import as_json
 from bot.dashboard.site import Scope, Site
 from bot.dashboard.trees import OwnedTree
 from bot.dashboard.views import Asking, Page, View
-from bot.db.models import Pull, Repository
+from bot.db.models import Repository
 from bot.db.standing import Asked
 from routing.report import OwnershipReport, UnusedRule
 
@@ -124,8 +124,7 @@ def requests_in(session: Session, repo_id: int) -> dict[str, tuple[str, int]]:
     count = func.count()
     counted = (
         select(Asked.login, func.max(Asked.name), count)
-        .join(Pull, and_(Pull.repo_id == Asked.repo_id, Pull.number == Asked.number))
-        .where(Asked.repo_id == repo_id, Pull.state == "open")
+        .where(Asked.repo_id == repo_id)
         .group_by(Asked.login)
         .order_by(count.desc(), Asked.login)
         .limit(MOST_PEOPLE)

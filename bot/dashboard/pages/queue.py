@@ -236,12 +236,7 @@ def people_asked(
 
 def open_requests(session: Session, logins: set[str]) -> dict[str, int]:
     """Return on how many open pull requests each person is asked."""
-    counted = (
-        select(Asked.login, func.count())
-        .join(Pull, and_(Pull.repo_id == Asked.repo_id, Pull.number == Asked.number))
-        .where(Asked.login.in_(sorted(logins)), Pull.state == "open")
-        .group_by(Asked.login)
-    )
+    counted = select(Asked.login, func.count()).where(Asked.login.in_(sorted(logins))).group_by(Asked.login)
     return dict(session.execute(counted).all())
 
 

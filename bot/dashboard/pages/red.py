@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from bot.dashboard.keyset import MOST_ITEMS, PAGE_SIZE, Key, after, make_token
@@ -21,6 +21,8 @@ from bot.db.models import Outcome, Pull, Repository, Signature
 WHERE = {"main": "the default branch", "pulls": "pull requests alone"}
 ON_MAIN_NOW = timedelta(days=2)
 MOST_AFFECTED, MOST_TIMES, MOST_REPOSITORIES = 50, 50, 200
+LOOKED_AT = 1_000  # times of one failure that are looked at for whom it affects
+SEARCHED = 2_000  # newest failures that a text is looked for in
 KEYS = (Key(Signature.last_at, datetime, down=True), Key(Signature.key, str))
 SignatureKey = Annotated[str, PathParameter(min_length=8, max_length=64, pattern=r"^[0-9a-f]+$")]
 
@@ -153,7 +155,7 @@ def read(session: Session, scope: Scope, filters: RedFilters, now: datetime) -> 
     )
     query = (
         select(Signature)
-        .where(Signature.repo_id == repo_id, *conditions(filters))
+        .where(Signature.repo_id == repo_id, *conditions(repo_id, filters))
         .order_by(*(key.order() for key in KEYS))
         .limit(filters.limit + 1)
     )
@@ -176,7 +178,7 @@ def repositories(scope: Scope) -> Select[int, str]:
     return asked.order_by(red.desc(), Repository.full_name).limit(MOST_REPOSITORIES)
 
 
-def conditions(filters: RedFilters) -> list[ColumnElement[bool]]:
+def conditions(repo_id: int, filters: RedFilters) -> list[ColumnElement[bool]]:
     """Return what the filters ask for."""
     found: list[ColumnElement[bool]] = []
     if filters.where == "main":
@@ -187,6 +189,10 @@ def conditions(filters: RedFilters) -> list[ColumnElement[bool]]:
         like = f"%{filters.text.strip().translate(LIKE)}%"
         columns = (Signature.test, Signature.job, Signature.exception, Signature.message)
         found.append(or_(*(column.ilike(like, escape="\\") for column in columns)))
+        newest = (
+            select(Signature.key).where(Signature.repo_id == repo_id).order_by(*(k.order() for k in KEYS))
+        )
+        found.append(Signature.key.in_(newest.limit(SEARCHED)))
     return found
 
 
@@ -247,24 +253,22 @@ def read_one(session: Session, scope: Scope, repo: str, key: str, now: datetime)
 
 
 def affected(session: Session, row: Signature) -> tuple[AffectedRow, ...]:
-    """Return the open pull requests that met a failure, among the newest times it was met."""
+    """Return the open pull requests among the newest thousand times that a failure was met."""
     newest = (
         select(Outcome.number, Outcome.at)
-        .where(Outcome.repo_id == row.repo_id, Outcome.signature == row.key, Outcome.number.is_not(None))
+        .where(Outcome.repo_id == row.repo_id, Outcome.signature == row.key)
         .order_by(Outcome.at.desc())
-        .limit(20 * MOST_AFFECTED)
+        .limit(LOOKED_AT)
         .subquery()
     )
-    last_at = func.max(newest.c.at).label("last_at")
-    rows = session.execute(
-        select(Pull.number, Pull.title, Pull.author, last_at)
-        .join(newest, and_(Pull.repo_id == row.repo_id, Pull.number == newest.c.number))
-        .where(Pull.state == "open")
-        .group_by(Pull.number, Pull.title, Pull.author)
-        .order_by(last_at.desc(), Pull.number)
-        .limit(MOST_AFFECTED)
+    met = select(newest.c.number, func.max(newest.c.at)).where(newest.c.number.is_not(None))
+    last_at = dict(session.execute(met.group_by(newest.c.number)).all())
+    newest_first = sorted(last_at, key=lambda number: last_at[number], reverse=True)[: 4 * MOST_AFFECTED]
+    open_ones = select(Pull.number, Pull.title, Pull.author).where(
+        Pull.repo_id == row.repo_id, Pull.number.in_(newest_first), Pull.state == "open"
     )
-    return tuple(
-        AffectedRow(number=number, title=title, author=author, last_at=at)
-        for number, title, author, at in rows
-    )
+    rows = [
+        AffectedRow(number=number, title=title, author=author, last_at=last_at[number])
+        for number, title, author in session.execute(open_ones)
+    ]
+    return tuple(sorted(rows, key=lambda one: one.last_at, reverse=True)[:MOST_AFFECTED])

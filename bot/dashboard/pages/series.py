@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from statistics import median
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathParameter
@@ -17,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from bot.dashboard import charts
 from bot.dashboard.keyset import MOST_ITEMS, Key, after, make_token
-from bot.dashboard.pages.perf import SeriesRow, baselines_of, series_row
+from bot.dashboard.pages.perf import SeriesRow, series_row
 from bot.dashboard.rendering import as_json
 from bot.dashboard.site import Scope, Site
 from bot.dashboard.views import Asking, Page, View
@@ -94,6 +96,15 @@ class SeriesPage(Page):
     next: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ShownNight:
+    """One night of the plot."""
+
+    night: date
+    value: float
+    baseline: float | None
+
+
 class Plot(View):
     """What the plot shows: a value a night, oldest first, and the places of points and alarms."""
 
@@ -121,9 +132,9 @@ def add(router: APIRouter, site: Site) -> None:
     """Add the page."""
     wish = Annotated[Slice, Query()]
 
-    def found(request: Request, series_id: int, wanted: Slice, most: int) -> SeriesPage:
+    def found(request: Request, series_id: int, wanted: Slice) -> tuple[SeriesPage, Plot]:
         with site.sessions() as session:
-            page = read(session, site.scope(request), series_id, wanted.after, most)
+            page = read(session, site.scope(request), series_id, wanted)
         if page is None:
             raise HTTPException(404, "this series is not known here")
         return page
@@ -131,18 +142,18 @@ def add(router: APIRouter, site: Site) -> None:
     @router.get("/perf/series/{series_id}.json")
     def series_json(request: Request, series_id: SeriesId, wanted: wish) -> Response:
         """Return a page of a series' nights as JSON."""
-        return as_json(found(request, series_id, wanted, wanted.limit))
+        return as_json(found(request, series_id, wanted)[0])
 
     @router.get("/perf/series/{series_id}")
-    def series_html(request: Request, series_id: SeriesId) -> HTMLResponse:
+    def series_html(request: Request, series_id: SeriesId, wanted: wish) -> HTMLResponse:
         """Show a series."""
-        page = found(request, series_id, Slice(), MOST_ROWS)
-        shown = {"page": page, "plot": plot(page)}
+        page, drawn = found(request, series_id, wanted)
+        shown = {"page": page, "plot": drawn, "next_url": f"?{urlencode({'after': page.next or ''})}"}
         return site.pages.render(request, "series.html", f"/perf/series/{series_id}.json", shown)
 
 
-def read(session: Session, scope: Scope, series_id: int, token: str, most: int) -> SeriesPage | None:
-    """Return the page; None where the viewer may not know the series."""
+def read(session: Session, scope: Scope, series_id: int, wanted: Slice) -> tuple[SeriesPage, Plot] | None:
+    """Return the page and its plot; None where the viewer may not know the series."""
     row = session.execute(
         select(NightlySeries, Repository.full_name)
         .join(Repository, Repository.id == NightlySeries.repo_id)
@@ -157,29 +168,46 @@ def read(session: Session, scope: Scope, series_id: int, token: str, most: int) 
     baselines = session.scalars(
         select(Baseline).where(Baseline.series_id == series_id).order_by(Baseline.since.desc()).limit(50)
     ).all()
-    rows = measurements(session, series, token, most + 1)
-    last = rows[most - 1] if len(rows) > most else None
+    rows = measurements(session, series_id, wanted.after, wanted.limit + 1)
+    nights = shown_nights(session, series)
+    last = rows[wanted.limit - 1] if len(rows) > wanted.limit else None
     worse = next((alarm.night for alarm in alarms if alarm.worse), None)
-    in_force = baselines_of(session, [series_id]).get(series_id)
-    return SeriesPage(
-        series=series_row(series, repo, in_force, worse),
-        items=tuple(night_row(one) for one in rows[:most]),
-        points=change_points(session, series),
+    page = SeriesPage(
+        series=series_row(series, repo, baselines[0] if baselines else None, worse),
+        items=tuple(night_row(one) for one in rows[: wanted.limit]),
+        points=change_points(series.metric, nights),
         alarms=tuple(AlarmRow.model_validate(one, from_attributes=True) for one in alarms),
         baselines=tuple(BaselineRow.model_validate(one, from_attributes=True) for one in baselines),
         next=make_token([last.night, last.sha, last.source]) if last else None,
     )
+    return page, plot(page, nights)
 
 
-def measurements(session: Session, series: NightlySeries, token: str, most: int) -> Sequence[Nightly]:
-    """Return measurements, newest first; without a token those of the shown nights."""
-    query = select(Nightly).where(Nightly.series_id == series.id).order_by(*(key.order() for key in KEYS))
+def measurements(session: Session, series_id: int, token: str, most: int) -> Sequence[Nightly]:
+    """Return measurements behind a token, newest first."""
+    query = select(Nightly).where(Nightly.series_id == series_id).order_by(*(key.order() for key in KEYS))
     behind = after(KEYS, token) if token else None
-    if behind is not None:
-        query = query.where(behind)
-    elif series.last_night is not None:
-        query = query.where(Nightly.night > series.last_night - timedelta(days=SHOWN_NIGHTS))
-    return session.scalars(query.limit(most)).all()
+    return session.scalars((query if behind is None else query.where(behind)).limit(most)).all()
+
+
+def shown_nights(session: Session, series: NightlySeries) -> tuple[ShownNight, ...]:
+    """Return the nights that are drawn, oldest first: of several measurements of one the median."""
+    if series.last_night is None:
+        return ()
+    rows = session.execute(
+        select(Nightly.night, Nightly.value, Nightly.baseline)
+        .where(
+            Nightly.series_id == series.id, Nightly.night > series.last_night - timedelta(days=SHOWN_NIGHTS)
+        )
+        .order_by(Nightly.night)
+        .limit(MOST_ROWS)
+    ).all()
+    return tuple(
+        ShownNight(
+            night, median(row.value for row in some), next((r.baseline for r in some if r.baseline), None)
+        )
+        for night, some in ((night, list(group)) for night, group in groupby(rows, key=lambda row: row.night))
+    )
 
 
 def night_row(row: Nightly) -> NightRow:
@@ -197,43 +225,32 @@ def night_row(row: Nightly) -> NightRow:
     )
 
 
-def change_points(session: Session, series: NightlySeries) -> tuple[PointRow, ...]:
-    """Return the lasting changes of the shown nights, newest first."""
-    if series.last_night is None:
-        return ()
-    since = series.last_night - timedelta(days=SHOWN_NIGHTS)
-    rows = session.execute(
-        select(Nightly.night, Nightly.value)
-        .where(Nightly.series_id == series.id, Nightly.night > since)
-        .order_by(Nightly.night)
-        .limit(MOST_ROWS)
-    ).all()
-    by_night = {night: median(v for _, v in some) for night, some in groupby(rows, key=lambda row: row[0])}
+def change_points(metric: str, nights: Sequence[ShownNight]) -> tuple[PointRow, ...]:
+    """Return the lasting changes of some nights, newest first."""
     from perf_runner.history.changes import points
 
-    found = points(Series(series.metric, tuple(by_night), tuple(by_night.values())))
+    found = points(Series(metric, tuple(one.night for one in nights), tuple(one.value for one in nights)))
     return tuple(
         PointRow(night=one.night, before=one.before, after=one.after, change_pct=one.change_pct)
         for one in reversed(found)
     )
 
 
-def plot(page: SeriesPage) -> Plot:
-    """Return what the plot shows: of several measurements of a night the median."""
-    rows = sorted(page.items, key=lambda row: row.night)
-    by_night = [(night, list(some)) for night, some in groupby(rows, key=lambda row: row.night)]
-    nights = [night for night, _ in by_night]
-    place = {night: n for n, night in enumerate(nights)}
+def plot(page: SeriesPage, nights: Sequence[ShownNight]) -> Plot:
+    """Return what the plot shows: against the baseline that a night met, else the one in force then."""
+    place = {one.night: n for n, one in enumerate(nights)}
     return Plot(
-        nights=tuple(nights),
-        values=tuple(median(row.value for row in some) for _, some in by_night),
-        baselines=tuple(in_force(page.baselines, night, some) for night, some in by_night),
+        nights=tuple(one.night for one in nights),
+        values=tuple(one.value for one in nights),
+        baselines=tuple(
+            one.baseline if one.baseline is not None else in_force(page.baselines, one.night)
+            for one in nights
+        ),
         points=tuple(place[one.night] for one in page.points if one.night in place),
         alarms=tuple(place[one.night] for one in page.alarms if one.night in place),
     )
 
 
-def in_force(baselines: Sequence[BaselineRow], night: date, rows: Sequence[NightRow]) -> float | None:
-    """Return the baseline of a night: the one measured against, else the one in force then."""
-    met = next((row.baseline for row in rows if row.baseline is not None), None)
-    return met if met is not None else next((one.value for one in baselines if one.since <= night), None)
+def in_force(baselines: Sequence[BaselineRow], night: date) -> float | None:
+    """Return the baseline of a night; they come newest first."""
+    return next((one.value for one in baselines if one.since <= night), None)

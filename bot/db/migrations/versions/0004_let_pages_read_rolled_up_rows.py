@@ -20,6 +20,7 @@ PULL = sa.table(
     sa.column("repo_id", BIG),
     sa.column("number", sa.Integer()),
     sa.column("head_sha", sa.String()),
+    sa.column("state", sa.String()),
     sa.column("level", sa.String()),
     sa.column("score", sa.Integer()),
     sa.column("ci", sa.String()),
@@ -107,7 +108,10 @@ def columns(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keep_asked(connection: sa.Connection, repo_id: int, number: int, value: Mapping[str, Any]) -> None:
-    """Fill in who is asked."""
+    """Fill in who is asked on an open pull request."""
+    here = (PULL.c.repo_id == repo_id, PULL.c.number == number, PULL.c.state == "open")
+    if connection.scalar(sa.select(PULL.c.number).where(*here)) is None:
+        return
     names = {str(name).casefold()[:200]: str(name)[:200] for name in value.get("ask") or ()}
     for login, name in names.items():
         row = {"repo_id": repo_id, "number": number, "login": login, "name": name}
