@@ -33,6 +33,10 @@ def serve(
     from bot.wiring import standard_wiring
 
     app = create_app(settings, standard_wiring(settings, Parts(sweeps=sweeps)))
+    setup = app.state.service.setup
+    if setup is not None:
+        address = f"{settings.public_url}/setup?token={setup.token}"
+        typer.echo(f"prgate: no identity on GitHub is configured; make one at {address}", err=True)
     try:
         serve_app(app, host, port)
     except PortTakenError as error:

@@ -16,6 +16,7 @@ from bot.inbox import Inbox
 from bot.log import get_logger
 from bot.relay import Relay
 from bot.settings import Settings
+from bot.setup.state import Setup
 from bot.sweeps import Sweeper, standard_sweeps
 
 log = get_logger(__name__)
@@ -45,6 +46,7 @@ class Service:
         self.inbox = Inbox(self.sessions, settings.max_waiting, self.relay.wake)
         self.access = Access(settings, self.sessions, self.reading)
         self.live = Live(self.reading)
+        self.setup = None if settings.knows_github else Setup()
 
     @cached_property
     def sweeper(self) -> Sweeper:

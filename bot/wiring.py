@@ -24,6 +24,7 @@ from bot.github import Credentials, access_token, identity
 from bot.log import get_logger
 from bot.service import Parts, Service
 from bot.settings import Settings
+from bot.setup.pages import create_setup_router
 from bot.webhook import Reading
 
 log = get_logger(__name__)
@@ -77,8 +78,10 @@ def pages(service: Service) -> APIRouter:
 
 
 def ways_in(service: Service) -> APIRouter:
-    """Return sign-in, and the stream that moves the pages."""
+    """Return sign-in, the stream that moves the pages, and set-up where there is no identity yet."""
     router = APIRouter()
+    if service.setup is not None:
+        router.include_router(create_setup_router(service.settings, service.setup))
     router.include_router(create_auth_router(service.access))
     router.include_router(create_live_router(service.live, service.access))
     return router

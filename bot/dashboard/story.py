@@ -30,6 +30,7 @@ KINDS = {
     "known_issue": "known issue",
     "caused_by_pr": "caused by this pull request",
 }
+COMMANDS = ("cmd:", "page:")
 MOST_REASONS = 40
 MOST_TESTS = 40
 DRAWN_RUNS = 5
@@ -97,12 +98,19 @@ def of_decision(decision: Decision) -> Entry:
     return Entry(
         at=decision.decided_at,
         kind=kind,
-        title=TITLES.get(kind, kind.replace("_", " ").capitalize()),
+        title=title_of(kind),
         badge=BADGES[kind](value) if kind in BADGES else None,
         head_sha=decision.head_sha,
         reasons=reasons(kind, value)[:MOST_REASONS],
         failures=failures(value) if kind == "ci" else (),
     )
+
+
+def title_of(kind: str) -> str:
+    """Return a kind of decision as a heading."""
+    if kind.startswith(COMMANDS):
+        return "Command on a page" if kind.startswith("page:") else "Command"
+    return TITLES.get(kind, kind.replace("_", " ").capitalize())
 
 
 def of_run(run: Run, whole: bool) -> Entry:
@@ -169,7 +177,8 @@ def texts(values: Any) -> tuple[str, ...]:
 
 def reasons(kind: str, value: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the reasons of a decision's value as sentences."""
-    return tuple(READERS[kind](value)) if kind in READERS else ()
+    reader = of_word if kind.startswith(COMMANDS) else READERS.get(kind)
+    return tuple(reader(value)) if reader else ()
 
 
 def of_route(value: Mapping[str, Any]) -> Iterable[str]:
