@@ -2,7 +2,19 @@
 
 from fastapi import APIRouter
 
-from bot.dashboard.pages import compare, kernels, owners, perf, pull, queue, red, run, series, workers
+from bot.dashboard.pages import (
+    accuracy,
+    compare,
+    kernels,
+    owners,
+    perf,
+    pull,
+    queue,
+    red,
+    run,
+    series,
+    workers,
+)
 from bot.dashboard.pages import help as help_page
 from bot.dashboard.rendering import PageRoute, shared_pages, static_file
 from bot.dashboard.site import Site
@@ -19,6 +31,7 @@ PAGES = (
     run.add,
     owners.add,
     workers.add,
+    accuracy.add,
     help_page.add,
 )
 

@@ -1,5 +1,6 @@
 """The red board: failures of the default branch and of pull requests by signature, newest first."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
@@ -8,18 +9,19 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
+from bot.ci.flakes import attempts_of, flake_rate
 from bot.dashboard.keyset import MOST_ITEMS, PAGE_SIZE, Key, after, make_token
 from bot.dashboard.pages.queue import LIKE
 from bot.dashboard.rendering import as_json
 from bot.dashboard.site import Scope, Site
 from bot.dashboard.views import Asking, Badge, Page, View
-from bot.db.models import Outcome, Pull, Repository, Signature
+from bot.db.models import CiJob, Outcome, Pull, Repository, Signature
 
 WHERE = {"main": "the default branch", "pulls": "pull requests alone"}
-ON_MAIN_NOW = timedelta(days=2)
+ON_MAIN_NOW, LATELY = timedelta(days=2), timedelta(days=14)
 MOST_AFFECTED, MOST_TIMES, MOST_REPOSITORIES = 50, 50, 200
 LOOKED_AT = 1_000  # times of one failure that are looked at for whom it affects
 SEARCHED = 2_000  # newest failures that a text is looked for in
@@ -47,7 +49,10 @@ class RedFilters(Asking):
 
 
 class SignatureRow(View):
-    """One failure: since when, how often, where; `fail_pct` of `runs` runs of its job since then."""
+    """One failure: since when, how often, where; `fail_pct` of `runs` runs of its job since then.
+
+    `flickers` of `met_on` commits of the last two weeks on which it was met: its job passed there too.
+    """
 
     key: str
     repo: str
@@ -63,6 +68,8 @@ class SignatureRow(View):
     commits: int
     fail_pct: float
     runs: int
+    flickers: int
+    met_on: int
     main: Badge
     last_main_sha: str | None
 
@@ -95,10 +102,20 @@ class TimeRow(View):
     number: int | None
 
 
+class FlakeView(View):
+    """On how many of the commits that ran a test in the last two weeks it both passed and failed."""
+
+    flickers: int
+    failing: int
+    commits: int
+    rate_pct: float | None
+
+
 class SignaturePage(Page):
-    """One failure, whom it affects, and when it was met."""
+    """One failure, how flaky its test is, whom it affects, and when it was met."""
 
     signature: SignatureRow
+    flaky: FlakeView | None
     affected: tuple[AffectedRow, ...]
     items: tuple[TimeRow, ...]
     next: None = None
@@ -163,10 +180,11 @@ def read(session: Session, scope: Scope, filters: RedFilters, now: datetime) -> 
     found = session.scalars(query if behind is None else query.where(behind)).all()
     shown = found[: filters.limit]
     more = len(found) > filters.limit
+    flickers = flickers_of(session, repo_id, [row.key for row in shown], now)
     return RedPage(
         repo=repo,
         repositories=names,
-        items=tuple(signature_row(row, repo, now) for row in shown),
+        items=tuple(signature_row(row, repo, now, flickers.get(row.key, (0, 0))) for row in shown),
         next=make_token([shown[-1].last_at, shown[-1].key]) if more else None,
     )
 
@@ -196,7 +214,7 @@ def conditions(repo_id: int, filters: RedFilters) -> list[ColumnElement[bool]]:
     return found
 
 
-def signature_row(row: Signature, repo: str, now: datetime) -> SignatureRow:
+def signature_row(row: Signature, repo: str, now: datetime, flickers: tuple[int, int]) -> SignatureRow:
     """Return one row."""
     runs = row.times + row.passes
     return SignatureRow(
@@ -214,9 +232,41 @@ def signature_row(row: Signature, repo: str, now: datetime) -> SignatureRow:
         commits=row.commits,
         fail_pct=round(100.0 * row.times / runs, 1) if runs else 0.0,
         runs=runs,
+        flickers=flickers[0],
+        met_on=flickers[1],
         main=main_badge(row, now),
         last_main_sha=row.last_main_sha,
     )
+
+
+def flickers_of(
+    session: Session, repo_id: int, keys: Sequence[str], now: datetime
+) -> Mapping[str, tuple[int, int]]:
+    """Return, by signature, on how many commits its job passed too, and on how many it was met, lately."""
+    met = (
+        select(Outcome.signature, Outcome.job, Outcome.sha)
+        .where(Outcome.repo_id == repo_id, Outcome.signature.in_(keys), Outcome.at >= now - LATELY)
+        .distinct()
+        .subquery()
+    )
+    passed = (
+        select(CiJob.id)
+        .where(CiJob.repo_id == repo_id, CiJob.sha == met.c.sha, CiJob.name == met.c.job)
+        .where(CiJob.conclusion == "passed")
+        .exists()
+    )
+    both = func.count(distinct(case((passed, met.c.sha))))
+    counted = select(met.c.signature, both, func.count(distinct(met.c.sha))).group_by(met.c.signature)
+    return {key: (flickers, commits) for key, flickers, commits in session.execute(counted)}
+
+
+def flake_view(session: Session, row: Signature, now: datetime) -> FlakeView | None:
+    """Return how flaky a failure's test is; None for a job without a test."""
+    if row.test is None:
+        return None
+    found = flake_rate(attempts_of(session, row.repo_id, row.test, now - LATELY))
+    rate_pct = None if found.rate is None else round(100.0 * found.rate, 1)
+    return FlakeView(flickers=found.flickers, failing=found.failing, commits=found.commits, rate_pct=rate_pct)
 
 
 def main_badge(row: Signature, now: datetime) -> Badge:
@@ -239,11 +289,13 @@ def read_one(session: Session, scope: Scope, repo: str, key: str, now: datetime)
         return None
     row, name = found
     met = (Outcome.repo_id == row.repo_id, Outcome.signature == key)
+    flickers = flickers_of(session, row.repo_id, [key], now)
     times = session.scalars(
         select(Outcome).where(*met).order_by(Outcome.at.desc(), Outcome.id).limit(MOST_TIMES)
     ).all()
     return SignaturePage(
-        signature=signature_row(row, name, now),
+        signature=signature_row(row, name, now, flickers.get(key, (0, 0))),
+        flaky=flake_view(session, row, now),
         affected=affected(session, row),
         items=tuple(
             TimeRow(at=one.at, job=one.job, sha=one.sha, branch=one.branch, number=one.number)

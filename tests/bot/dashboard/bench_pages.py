@@ -82,7 +82,7 @@ PAGES: dict[str, Address] = {
     "kernels": fixed("/perf/kernels"),
     "owners": fixed("/owners"),
     "workers": fixed("/workers"),
-    # "accuracy"
+    "accuracy": fixed("/accuracy"),
     "commands": fixed("/help"),
 }
 
