@@ -148,12 +148,14 @@ def interval(decision: Decision) -> str:
     return f"{signed(decision.change_pct)} ({low} to {high})"
 
 
-def no_experiment(good: Tip | None, known_shas: bool, case_name: str | None) -> str:
-    """Return why no A/B can be started."""
+def no_experiment(good: Tip | None, known_shas: bool, case_name: str | None, readable: bool) -> str:
+    """Return why no A/B was started."""
     if good is None:
         return "no good night is known, so there is nothing to compare with."
     if not known_shas:
         return "the nights do not name their commits in full, so they cannot be compared on one host."
     if case_name is None:
         return "no case of this name is in `[[perf.cases]]`, so the two commits cannot be compared here."
+    if not readable:
+        return "the two commits cannot be fetched, so they cannot be compared."
     return "this night's A/Bs are used up; the next look starts one."

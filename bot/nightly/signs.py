@@ -57,7 +57,7 @@ def host_signs(family: Family, nights: Nights) -> list[str]:
     said = (
         f"small pictures take {changes[small] * 100:+.1f} % of time, large ones {changes[large] * 100:+.1f} %"
     )
-    return [f"{said}: small work waits for the host, so this looks like the host"]
+    return [f"{said}: small work waits for launches and Python, so it is host time that grew"]
 
 
 def stage_sign(metrics: Mapping[str, Metric], found: Edge | None, last: date) -> list[str]:

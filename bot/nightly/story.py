@@ -113,7 +113,8 @@ def night_rows(
             value.night,
             value.sha,
             value.value,
-            improvement_pct(reference_of(case, metric, value), value.value, way_of(metric.series)),
+            round(improvement_pct(reference_of(case, metric, value), value.value, way_of(metric.series)), 2)
+            + 0.0,
             fails(case, metric, value),
             tuple(holds(sha, value.sha) for sha in suspects),
         )

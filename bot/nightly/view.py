@@ -29,20 +29,25 @@ def issue_view(one: EpisodeFacts, nights: Nights, starts: bool) -> IssueView:
         cases=case_rows(one.family, nights),
         nights=rows,
         suspects=suspects,
-        fitting=fitting(rows, suspects),
+        fitting=fitting([row for row in rows if row.night <= one.family.last_night], suspects),
         good=good,
         flagged=flagged,
         commits=one.between.touching if one.between and good and flagged else None,
         total=one.between.total if one.between else 0,
         no_commits=one.history_says,
         decision=decision,
-        experiment=experiment_text(one, starts, decision),
+        experiment=experiment_text(one, starts, decision) if needs_one(one, report) else "",
         run_url=one.experiment.url if one.experiment else None,
         gap=gap_text(one, decision),
         signs=signs(one.family, nights),
         report=report,
         fix=one.fix.number if one.fix else None,
     )
+
+
+def needs_one(one: EpisodeFacts, report: RecoveryReport | None) -> bool:
+    """Say whether the A/B is worth a line: it exists, or the episode is not over."""
+    return one.experiment is not None or state_of(report) != "recovered"
 
 
 def report_of(one: EpisodeFacts) -> RecoveryReport | None:
@@ -70,7 +75,8 @@ def experiment_text(one: EpisodeFacts, starts: bool, decision: Decision | None) 
             edge.good.sha, edge.flagged.sha, decision, state, error or (result.error if result else None)
         )
     named = edge is not None and len(full_names([edge.flagged.sha, edge.good.sha if edge.good else ""])) == 2
-    return no_experiment(edge.good if edge else None, named, one.case.name if one.case else None)
+    name = one.case.name if one.case else None
+    return no_experiment(edge.good if edge else None, named, name, one.between is not None)
 
 
 def gap_text(one: EpisodeFacts, decision: Decision | None) -> str:
