@@ -150,9 +150,10 @@ def differences(one: Seen, row: Row[*tuple[Any, ...]], newly_read: bool) -> dict
 def count_passes(session: Session, repo_id: int, fresh: Sequence[Seen]) -> None:
     """Add new passes to the signatures that their jobs showed last."""
     passed = Counter(one.sighting.job.name for one in fresh if one.sighting.job.conclusion == "passed")
-    for name, times in passed.items():
+    asked = select(Signature.job).where(Signature.repo_id == repo_id, Signature.job.in_(passed)).distinct()
+    for name in session.scalars(asked).all():
         mine = (Signature.repo_id == repo_id, Signature.job == name)
-        session.execute(update(Signature).where(*mine).values(passes=Signature.passes + times))
+        session.execute(update(Signature).where(*mine).values(passes=Signature.passes + passed[name]))
 
 
 def keep_outcomes(session: Session, repo_id: int, read: Sequence[Seen], main: str) -> None:

@@ -1,13 +1,13 @@
 """A snapshot, read: every red job's failures, indexed, and what may stand as evidence at all.
 
-Void from the start: runs of the head itself, of the same author, stacked on it, later than its commit, too
-old, or without a date.
+Void from the start (`bot.ci.void`): runs of the head itself, of the same author, stacked on it, later than
+its commit, too old, or without a date.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType
 
@@ -17,8 +17,8 @@ from bot.ci.logs import read_job
 from bot.ci.names import ENVIRONMENT_TITLE, changes_environment, family
 from bot.ci.rules.text import is_reland
 from bot.ci.snapshot import BaseRun, Job, OtherPull, Snapshot, SnapshotFile
+from bot.ci.void import GUARDS, Guards, is_merge_base
 
-WINDOW = timedelta(days=7)
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -156,15 +156,18 @@ class Scene:
 
 
 def build_scene(
-    snapshot: Snapshot, reach: Reach | None = None, known: Mapping[str, Reading] = MappingProxyType({})
+    snapshot: Snapshot,
+    reach: Reach | None = None,
+    known: Mapping[str, Reading] = MappingProxyType({}),
+    guards: Guards = GUARDS,
 ) -> Scene:
-    """Read a snapshot's red jobs and leave out what can never be evidence.
+    """Read a snapshot's red jobs and leave out what can never be evidence, by the `guards`.
 
     `known` holds what logs said that were read before, by job key.
     """
     pr = snapshot.pr
-    bases = [run for run in snapshot.base_runs if base_counts(run, snapshot)]
-    others = [one for one in snapshot.other_prs if other_counts(one, snapshot)]
+    bases = [run for run in snapshot.base_runs if not any(void(run, snapshot) for void in guards.bases)]
+    others = [one for one in snapshot.other_prs if not any(void(one, snapshot) for void in guards.others)]
     return Scene(
         snapshot=snapshot,
         head=read_run(snapshot.jobs, known),
@@ -173,37 +176,3 @@ def build_scene(
         retries=read_run([job for job in snapshot.same_commit_runs if pr.head_sha or job.id], known),
         reach=reach,
     )
-
-
-def is_merge_base(run: BaseRun, snapshot: Snapshot) -> bool:
-    """Say whether a run is that of the merge base: both must say so."""
-    sha = snapshot.pr.merge_base_sha
-    return bool(
-        run.is_merge_base and sha and run.sha and (run.sha.startswith(sha) or sha.startswith(run.sha))
-    )
-
-
-def base_counts(run: BaseRun, snapshot: Snapshot) -> bool:
-    """Say whether a run of the base branch may be evidence: not the head, not later than it, not undated."""
-    head = snapshot.pr.head_committed_at
-    if run.sha and run.sha == snapshot.pr.head_sha:
-        return False
-    if is_merge_base(run, snapshot):
-        return not (head and run.committed_at and run.committed_at > head)
-    if head is None or run.committed_at is None:
-        return False
-    return head - 2 * WINDOW <= run.committed_at <= head
-
-
-def other_counts(other: OtherPull, snapshot: Snapshot) -> bool:
-    """Say whether another pull request may be evidence: another author, not stacked, in the window."""
-    pr = snapshot.pr
-    if other.stacked_on_this is not False or not other.author or not pr.author or other.author == pr.author:
-        return False
-    if other.number is not None and other.number == pr.number:
-        return False
-    if other.head_sha and other.head_sha == pr.head_sha:
-        return False
-    if pr.head_committed_at is None or other.ran_at is None:
-        return False
-    return pr.head_committed_at - WINDOW <= other.ran_at <= pr.head_committed_at

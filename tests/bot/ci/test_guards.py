@@ -9,10 +9,13 @@ from bot.ci.decide import STEPS, Ruling, Step, decide
 from bot.ci.rules.guilt import RULES, GuiltRule
 from bot.ci.scene import build_scene
 from bot.ci.verdict import WORST, cases_of
+from bot.ci.void import GUARDS, Guards
 from bot.ci.weigh import weigh
 from tests.bot.ci.test_verdict import LOST
 from tests.bot.ci.world import (
+    HEAD,
     TEST,
+    at,
     base,
     file,
     green,
@@ -26,6 +29,13 @@ from tests.bot.ci.world import (
     red,
     world,
 )  # fmt: skip
+
+
+def beside(**more: Any) -> dict[str, Any]:
+    """Return a world in which one run of main and another pull request fail as the head does."""
+    pull = {**other(8, red()), **more}
+    return world(red(), base_runs=[main(red(), hours=30, sha="d")], other_prs=[pull])
+
 
 COMPILE = job("Build", log=plain_log("csrc/gemm.cpp:12:3: error: no member named 'stride'"))
 DRIFTING = red(error=("AssertionError", "assert 'A red fox runs' == 'A brown dog sleeps'"))
@@ -120,11 +130,32 @@ GUILT_WORLDS: dict[str, dict[str, Any]] = {
 }
 
 
+# One world for each thing that is void as evidence: it stands beside one witness, and would be the second.
+WITNESS = main(red(), hours=30, sha="d")
+HIT = job(log=LOST)
+VOID_WORLDS: dict[str, dict[str, Any]] = {
+    "base_is_the_head": world(red(), base_runs=[WITNESS, {**main(red(), hours=20, sha="e"), "sha": HEAD}]),
+    "base_is_later": world(red(), base_runs=[base(red(), hours=-5)]),
+    "base_is_undated": world(HIT, base_runs=[{**main(HIT, hours=20, sha="e"), "committed_at": None}]),
+    "base_is_too_old": world(red(), base_runs=[WITNESS, main(red(), hours=24 * 15, sha="e")]),
+    "other_may_be_stacked": beside(stacked_on_this=None),
+    "other_may_be_the_authors": beside(author="user-a"),
+    "other_is_this_one": beside(number=5),
+    "other_is_this_commit": beside(head_sha=HEAD),
+    "other_is_undated": beside(ran_at=None),
+    "other_ran_later": beside(ran_at=at(-5)),
+    "other_ran_long_ago": beside(ran_at=at(24 * 8)),
+}  # fmt: skip
+
+
 def worst(
-    document: dict[str, Any], steps: Sequence[Step] = STEPS, rules: Sequence[GuiltRule] = RULES
+    document: dict[str, Any],
+    steps: Sequence[Step] = STEPS,
+    rules: Sequence[GuiltRule] = RULES,
+    guards: Guards = GUARDS,
 ) -> Ruling:
-    """Return the worst verdict, with these steps and these rules only."""
-    scene = build_scene(read(document))
+    """Return the worst verdict, with these steps, rules and guards only."""
+    scene = build_scene(read(document), guards=guards)
     found = [decide(weigh(case, scene, rules), steps) for case in cases_of(scene)]
     return min((one.ruling for one in found), key=WORST.index)
 
@@ -143,6 +174,17 @@ def test_without_any_one_accusing_rule_a_verdict_turns_milder(rule: GuiltRule) -
     assert WORST.index(without) > WORST.index(with_it)
 
 
-@pytest.mark.parametrize("name", [*STEP_WORLDS, *GUILT_WORLDS])
+@pytest.mark.parametrize("void", [*GUARDS.bases, *GUARDS.others], ids=lambda void: void.__name__)
+def test_without_any_one_guard_void_evidence_excuses(void: object) -> None:
+    document = VOID_WORLDS[void.__name__]  # type: ignore[attr-defined]
+    fewer = Guards(
+        tuple(one for one in GUARDS.bases if one is not void),
+        tuple(one for one in GUARDS.others if one is not void),
+    )
+    assert (worst(document), worst(document, guards=fewer)) == ("unknown", "unrelated")
+
+
+@pytest.mark.parametrize("name", [*STEP_WORLDS, *GUILT_WORLDS, *VOID_WORLDS])
 def test_no_world_in_here_is_idle(name: str) -> None:
-    assert name in {step.__name__ for step in STEPS} | {rule.__name__ for rule in RULES}
+    known = (*STEPS, *RULES, *GUARDS.bases, *GUARDS.others)
+    assert name in {one.__name__ for one in known}
