@@ -63,7 +63,8 @@ class FailureGroup:
 class CiView:
     """A head's CI: `red` lists the required checks that failed; none of them and `finished` means green.
 
-    `notes` say what could not be read, and which token would tell.
+    `notes` say what could not be read, and which token would tell; `settleable` are the tests that a word of
+    a maintainer would run on merge base and head.
     """
 
     groups: tuple[FailureGroup, ...]
@@ -73,6 +74,7 @@ class CiView:
     claim_by: str | None = None
     notes: tuple[str, ...] = ()
     clears_status: str | None = None
+    settleable: tuple[str, ...] = ()
 
     def count(self, ruling: Ruling) -> int:
         """Return how many failures have this verdict."""
@@ -94,7 +96,9 @@ def ci_note(view: CiView, frame: Frame) -> str:
         titles=TITLES,
         kinds=KINDS,
         shown_tests=SHOWN_TESTS,
-        next_steps=[next_step(group, f"@{frame.handle}") for group in ordered[:SHOWN_GROUPS]],
+        next_steps=[
+            next_step(group, f"@{frame.handle}", view.settleable) for group in ordered[:SHOWN_GROUPS]
+        ],
         status_step=status_step(view),
     )
 
@@ -130,20 +134,21 @@ def opening(view: CiView) -> str:
     return "Nothing for you to fix."
 
 
-def next_step(group: FailureGroup, at: str) -> str:
-    """Return what to do about one group, in Markdown."""
+def next_step(group: FailureGroup, at: str, settleable: Sequence[str] = ()) -> str:
+    """Return what to do about one group, in Markdown; `settleable` tests may be run by a command."""
     job = group.jobs[0] if group.jobs else ""
     if group.declared_by and group.ruling == "unrelated":
         return "No action by the author: this is a maintainer's word."
     if group.ruling == "unknown":
         settle = prose(group.would_settle_it) if group.would_settle_it else "A look by a maintainer."
-        return f"{settle} A maintainer may also say `{at} unrelated` or `{at} mine` with the job's name."
+        run = f" `{at} settle` does." if set(settleable).intersection(group.tests) else ""
+        return f"{settle}{run} A maintainer may also say `{at} unrelated` or `{at} mine` with the job's name."
     if group.ruling == "regression":
         return "Fix it here."
     return {
         "broken_trunk": "Wait for the fix on the base branch, then rebase.",
-        "flaky": f"Re-run {code(job)}.",
-        "infra": f"Re-run {code(job)}; the machine failed, not the code.",
+        "flaky": f"Re-run {code(job)}; `{at} retry` asks CI for it.",
+        "infra": f"Re-run {code(job)}, as `{at} retry` does; the machine failed, not the code.",
         "known_issue": f"Tracked already; re-run {code(job)} once it is solved.",
     }.get(group.kind or "", "No action by the author.")
 

@@ -113,7 +113,15 @@ def view_of(facts: CiFacts) -> CiView:
         claim_by=claimant(facts),
         notes=tuple(dict.fromkeys(facts.judged.notes)),
         clears_status=facts.judged.verdict.clears_status if facts.judged.verdict else None,
+        settleable=settleable(facts),
     )
+
+
+def settleable(facts: CiFacts) -> tuple[str, ...]:
+    """Return the tests that `settle` would run, where the repository says how."""
+    if facts.look.config.ci.settle is None:
+        return ()
+    return tuple(one.test for one in settling.open_tests(facts.judged.verdict))
 
 
 def claimant(facts: CiFacts) -> str | None:

@@ -80,7 +80,9 @@ def told(base: Sequence[str], head: Sequence[str], message: str = SAME, test: st
 
 
 def test_a_maintainers_word_queues_exactly_the_open_tests_on_base_and_head(world: World) -> None:
-    assert "1 unknown" in undecided(world)
+    before = undecided(world)
+    assert "1 unknown" in before
+    assert "`@prgate settle` does." in before
     world.say("@prgate settle")
     run = only(world, "tests")
     assert run.spec["tests"]["test_ids"] == [TEST]
