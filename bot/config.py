@@ -14,12 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bot.actions import Mode
 from perf_runner.config import PerfConfig
 from perf_runner.protocol import TEST_COMMAND
+from routing import toml_text
 from routing.config import PriorityConfig, RoutingConfig
 
 CONFIG_PATH = ".github/prgate.toml"
-SIZE_LIMIT = 256_000
-# A dotted key costs the square of its parts: 20,000 of them would keep a worker busy for 20 s.
-DOTS_LIMIT = 300
 HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
 KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"']+)\s*=")
 Path = tuple[str | int, ...]
@@ -127,19 +125,12 @@ class ConfigError(ValueError):
 
 def parse(text: str) -> RepoConfig:
     """Return the configuration; an empty text gives the defaults. ConfigError with every fault found."""
-    if len(text) > SIZE_LIMIT:
-        raise ConfigError([Problem(None, "", f"larger than {SIZE_LIMIT:,} characters")])
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > DOTS_LIMIT:
-            raise ConfigError([Problem(number, "", f"more than {DOTS_LIMIT} dots in one line")])
     try:
-        table = tomllib.loads(text.removeprefix("\ufeff"))
+        table = toml_text.load(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([syntax_problem(error)]) from error
-    except RecursionError as error:
-        raise ConfigError([Problem(None, "", "nested too deeply")]) from error
-    except ValueError as error:
-        raise ConfigError([Problem(None, "", "not valid TOML: a number of too many digits")]) from error
+    except toml_text.TomlError as error:
+        raise ConfigError([Problem(error.line, "", str(error))]) from error
     try:
         return RepoConfig.model_validate(table)
     except ValidationError as error:

@@ -17,6 +17,8 @@ from perf_runner.config import PerfConfig
 from perf_runner.models import BenchmarkCase, Frozen, TargetKind
 
 CONFIG_PATH = ".github/prgate.toml"
+CONFIG_LIMIT = 256_000
+DOTS_LIMIT = 300  # a dotted key costs the square of its parts
 SWEPT = ("max-concurrency", "request-rate", "num-prompts")
 NO_WORK = frozenset({"name", "baseline", "num-prompts", "warmup-requests", "warmup-concurrency"})
 DEFAULT_WARMUP_REQUESTS = 1
@@ -41,6 +43,8 @@ class SuiteCase(Frozen):
 
 def parse_config(text: str) -> PerfConfig:
     """Return the `[perf]` section of `.github/prgate.toml`; CaseError says what is wrong in it."""
+    if len(text) > CONFIG_LIMIT or max(line.count(".") for line in text.split("\n")) > DOTS_LIMIT:
+        raise CaseError(f"{CONFIG_PATH} is over {CONFIG_LIMIT:,} characters or {DOTS_LIMIT} dots in a line")
     try:
         section = tomllib.loads(text.removeprefix("\ufeff")).get("perf", {})
     except (ValueError, RecursionError) as error:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from routing.config import PriorityConfig, RoutingConfig
 from routing.models import Level, Person, PullRequest, Value
 from routing.ownership import Ownership
+from routing.toml_text import load
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 MAX_TREE_FILES = 500_000
@@ -105,8 +105,8 @@ def read_config(name: str | None, root: Path) -> Config:
     if name is None and not Path(path).is_file():
         return Config()
     try:
-        table = tomllib.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
+        table = load(read_text(path))
+    except ValueError as error:
         raise InputError(f"{path}: not TOML: {' '.join(str(error).split())[:200]}") from error
     return validate(Config, table, path)
 
