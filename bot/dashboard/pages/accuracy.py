@@ -101,17 +101,10 @@ def add(router: APIRouter, site: Site) -> None:
 
 def spoken(session: Session, scope: Scope) -> tuple[Names, int]:
     """Return the readable repositories that a maintainer spoke in, and the id of the newest word."""
-    asked = (
-        select(Repository.id, Repository.full_name, func.max(Override.id))
-        .join(Override, Override.repo_id == Repository.id)
-        .where(scope.condition())
-        .group_by(Repository.id, Repository.full_name)
-        .order_by(Repository.id)
-    )
-    rows = session.execute(asked).all()
-    return tuple((repo_id, name) for repo_id, name, _ in rows), max(
-        (newest for *_, newest in rows), default=0
-    )
+    spoke = select(Override.id).where(Override.repo_id == Repository.id).exists()
+    asked = select(Repository.id, Repository.full_name).where(scope.condition(), spoke)
+    names = tuple((repo_id, name) for repo_id, name in session.execute(asked.order_by(Repository.id)))
+    return names, session.scalar(select(func.max(Override.id))) or 0
 
 
 def count(sessions: Sessions, names: Names, newest: int) -> AccuracyPage:

@@ -119,20 +119,14 @@ def read(session: Session, site: Site, scope: Scope, wanted: str) -> OwnersPage:
     return page if tree is None else page.model_copy(update=shown(tree, load))
 
 
-def requests_in(session: Session, repo_id: int) -> dict[str, tuple[str, int]]:
-    """Return lower-case login -> (name, open requests in this repository), the most loaded people."""
+def requests_in(session: Session, repo_id: int) -> dict[str, int]:
+    """Return lower-case login -> open requests in this repository, the most loaded people."""
     count = func.count()
-    counted = (
-        select(Asked.login, func.max(Asked.name), count)
-        .where(Asked.repo_id == repo_id)
-        .group_by(Asked.login)
-        .order_by(count.desc(), Asked.login)
-        .limit(MOST_PEOPLE)
-    )
-    return {login: (name, number) for login, name, number in session.execute(counted)}
+    counted = select(Asked.login, count).where(Asked.repo_id == repo_id).group_by(Asked.login)
+    return dict(session.execute(counted.order_by(count.desc(), Asked.login).limit(MOST_PEOPLE)).all())
 
 
-def shown(tree: OwnedTree, load: dict[str, tuple[str, int]]) -> dict[str, object]:
+def shown(tree: OwnedTree, load: dict[str, int]) -> dict[str, object]:
     """Return the fields that the tree adds."""
     found = tree.report
     if found is None:
@@ -175,21 +169,17 @@ def module_rows(found: OwnershipReport) -> list[ModuleRow]:
     ]
 
 
-def people(load: dict[str, tuple[str, int]], found: OwnershipReport | None) -> tuple[PersonRow, ...]:
+def people(load: dict[str, int], found: OwnershipReport | None) -> tuple[PersonRow, ...]:
     """Return everyone who is asked or owns something, the most loaded first."""
     owned = {one.login.removeprefix("@").casefold(): one for one in found.people} if found else {}
-    names = {
-        **{login: one.login for login, one in owned.items()},
-        **{k: name for k, (name, _) in load.items()},
-    }
     rows = [
         PersonRow(
-            login=name.removeprefix("@"),
-            open_requests=load.get(login, ("", 0))[1],
+            login=owned[login].login.removeprefix("@") if login in owned else login,
+            open_requests=load.get(login, 0),
             modules=owned[login].modules if login in owned else 0,
             files=owned[login].files if login in owned else 0,
         )
-        for login, name in names.items()
+        for login in {**owned, **load}
     ]
     rows.sort(key=lambda row: (-row.open_requests, -row.modules, -row.files, row.login.lower()))
     return tuple(rows[:MOST_PEOPLE])

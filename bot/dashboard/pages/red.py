@@ -10,7 +10,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 from sqlalchemy import ColumnElement, Select, case, distinct, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from bot.ci.flakes import attempts_of, flake_rate
 from bot.dashboard.keyset import MOST_ITEMS, PAGE_SIZE, Key, after, make_token
@@ -25,7 +25,6 @@ ON_MAIN_NOW, LATELY = timedelta(days=2), timedelta(days=14)
 MOST_AFFECTED, MOST_TIMES, MOST_REPOSITORIES = 50, 50, 200
 LOOKED_AT = 1_000  # times of one failure that are looked at for whom it affects
 SEARCHED = 2_000  # newest failures that a text is looked for in
-KEYS = (Key(Signature.last_at, datetime, down=True), Key(Signature.key, str))
 SignatureKey = Annotated[str, PathParameter(min_length=8, max_length=64, pattern=r"^[0-9a-f]+$")]
 
 
@@ -170,13 +169,15 @@ def read(session: Session, scope: Scope, filters: RedFilters, now: datetime) -> 
     repo_id, repo = next(
         ((number, name) for number, name in rows if not wanted or name.lower() == wanted), (0, filters.repo)
     )
+    row = searched(repo_id) if filters.text else Signature
+    keys = (Key(row.last_at, datetime, down=True), Key(row.key, str))
     query = (
-        select(Signature)
-        .where(Signature.repo_id == repo_id, *conditions(repo_id, filters))
-        .order_by(*(key.order() for key in KEYS))
+        select(row)
+        .where(row.repo_id == repo_id, *conditions(row, filters))
+        .order_by(*(key.order() for key in keys))
         .limit(filters.limit + 1)
     )
-    behind = after(KEYS, filters.after) if filters.after else None
+    behind = after(keys, filters.after) if filters.after else None
     found = session.scalars(query if behind is None else query.where(behind)).all()
     shown = found[: filters.limit]
     more = len(found) > filters.limit
@@ -196,21 +197,24 @@ def repositories(scope: Scope) -> Select[int, str]:
     return asked.order_by(red.desc(), Repository.full_name).limit(MOST_REPOSITORIES)
 
 
-def conditions(repo_id: int, filters: RedFilters) -> list[ColumnElement[bool]]:
+def searched(repo_id: int) -> type[Signature]:
+    """Return the newest signatures as the table that a text is looked for in."""
+    newest = select(Signature).where(Signature.repo_id == repo_id)
+    newest = newest.order_by(Signature.last_at.desc(), Signature.key).limit(SEARCHED)
+    return aliased(Signature, newest.subquery())
+
+
+def conditions(row: type[Signature], filters: RedFilters) -> list[ColumnElement[bool]]:
     """Return what the filters ask for."""
     found: list[ColumnElement[bool]] = []
     if filters.where == "main":
-        found.append(Signature.times_on_main > 0)
+        found.append(row.times_on_main > 0)
     elif filters.where == "pulls":
-        found.append(Signature.times_on_main == 0)
+        found.append(row.times_on_main == 0)
     if filters.text:
         like = f"%{filters.text.strip().translate(LIKE)}%"
-        columns = (Signature.test, Signature.job, Signature.exception, Signature.message)
+        columns = (row.test, row.job, row.exception, row.message)
         found.append(or_(*(column.ilike(like, escape="\\") for column in columns)))
-        newest = (
-            select(Signature.key).where(Signature.repo_id == repo_id).order_by(*(k.order() for k in KEYS))
-        )
-        found.append(Signature.key.in_(newest.limit(SEARCHED)))
     return found
 
 

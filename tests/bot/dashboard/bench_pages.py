@@ -63,14 +63,14 @@ def fixed(path: str) -> Address:
 
 PAGES: dict[str, Address] = {
     "queue": fixed("/"),
-    "queue, regressions that wait for reviewers": fixed("/?ci=unknown&waiting=reviewers&priority=high"),
-    "queue, asked of one person": fixed("/?owner=owner-001&sort=oldest"),
+    "queue, urgent unknowns that wait for reviewers": fixed("/?ci=unknown&waiting=reviewers&limit=10"),
+    "queue, asked of one person": fixed("/?owner=owner-001&sort=oldest&limit=10"),
     "queue, text that nothing has": fixed("/?text=nowhere+to+be+found"),
     "queue as JSON": fixed("/queue.json?limit=100"),
     "pull request": some_pull,
     "pull request of 200 decisions": busy_pull,
     "red board": fixed("/red"),
-    "red board, text": fixed("/red?text=test_499&where=main"),
+    "red board, text": fixed("/red?text=test_49&where=main&limit=5"),
     "failure": some_failure,
     "hottest failure": fixed(f"/red/{REPO}/{signature_of(0)}"),
     "performance": fixed("/perf"),
