@@ -192,6 +192,7 @@ def celery_app(broker_url: str, broker_prefix: str = "") -> "Celery":
         broker_connection_retry_on_startup=True,
         worker_hijack_root_logger=False,
         worker_send_task_events=False,
+        worker_enable_remote_control=False,
         broker_transport_options={
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "global_keyprefix": broker_prefix,
