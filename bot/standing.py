@@ -76,6 +76,10 @@ def see_worker(
     if queues is not None:
         values["queues"] = list(queues)
     with sessions.begin() as session:
+        before = session.get(LaneWorker, name)
+        if machine.noise_probe_pct is None and before is not None:
+            # Polls come without the probe, which takes its time; the last one stands.
+            values["machine"]["noise_probe_pct"] = before.machine.get("noise_probe_pct")
         upsert = insert_into(session, LaneWorker).values({"name": name, "queues": [], **values})
         session.execute(upsert.on_conflict_do_update(index_elements=["name"], set_=values))
         session.execute(delete(LaneWorker).where(LaneWorker.seen_at < now_plus(-FORGOTTEN_AFTER_S)))

@@ -12,7 +12,7 @@ from perf_runner.report import Scale
 WIDTH, LEFT, RIGHT = 720, 64, 16
 RUNS_HEIGHT, INTERVAL_HEIGHT, CURVES_HEIGHT = 220, 74, 260
 TOP, BOTTOM = 28, 30
-TICKS = 4
+TICKS = 5
 
 
 def svg(label: str, height: int, parts: Sequence[str]) -> Markup:

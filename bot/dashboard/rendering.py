@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from bot.dashboard import charts
 from bot.dashboard.auth.visitor import Visitor
@@ -39,9 +40,10 @@ class Pages:
         loader = PackageLoader("bot", "templates")
         self.environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
         self.environment.trim_blocks = self.environment.lstrip_blocks = True
-        self.environment.filters["age"] = lambda since: age(since, datetime.now(UTC))
+        self.environment.filters["age"] = ago
         self.environment.filters["moment"] = moment
         self.environment.filters["web"] = web_url
+        self.environment.filters["coded"] = coded
         self.environment.globals["charts"] = charts
         self.environment.globals["static"] = static_url
         self.environment.globals["root"] = ""
@@ -113,6 +115,22 @@ def as_json(view: View) -> Response:
 def moment(value: datetime) -> str:
     """Return a time as people read it; UTC, which the page's foot says."""
     return value.strftime("%Y-%m-%d %H:%M")
+
+
+def ago(since: datetime) -> str:
+    """Return how long ago a time was, on one line."""
+    return age(since, datetime.now(UTC)).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def coded(text: str) -> Markup:
+    """Return a sentence as HTML: what stands between backticks is code, and all of it is text."""
+    parts = str(text).split("`")
+    paired = len(parts) - 1 if len(parts) % 2 == 0 else len(parts)  # a last, lone backtick is one
+    shown = [
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts[:paired])
+    ]
+    return Markup("").join([*shown, *("`" + escape(part) for part in parts[paired:])])
 
 
 def web_url(value: object) -> str:

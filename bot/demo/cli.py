@@ -91,6 +91,7 @@ def sandbox_works() -> bool:
 
 def play(world: "EmbeddedWorld") -> bool:
     """Replay, printing what comes; say whether every comment came out."""
+    from bot.demo.past import remember_past
     from bot.demo.replay import Replay
     from bot.demo.show import Watcher, goodbye, thread
 
@@ -103,6 +104,7 @@ def play(world: "EmbeddedWorld") -> bool:
     replay = Replay(world, lambda what: said("▸ ", what))
     with Watcher(world, lambda what: said("  @prgate ", what)):
         replay.play()
+    remember_past(world)
     missing = replay.missing()
     typer.echo(thread(world))
     typer.echo(goodbye(world))
