@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from bot.demo.buildkite.organization import Json, Organization
+from bot.demo.buildkite.pages import HEADERS, build_page
 from bot.demo.buildkite.state import Build, Job
 
 LIMITED = "You have exceeded your API rate limit. Please wait 60 seconds before making more requests."
@@ -148,6 +149,10 @@ def create_app(organization: Organization) -> FastAPI:
         if fresh is None:
             raise HTTPException(422, "Only failed, timed out, canceled or passed jobs can be retried, once")
         return organization.job_shape(fresh, build)
+
+    @app.get(f"/{organization.slug}/{{pipeline}}/builds/{{number}}")
+    def page(pipeline: str, number: int) -> Response:
+        return HTMLResponse(build_page(api.build(pipeline, number)), headers=HEADERS)
 
     add_artifacts(app, router, api)
     app.include_router(router)
