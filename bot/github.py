@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -32,6 +33,7 @@ RETRY = Retry(
     respect_retry_after_header=False,
     raise_on_status=False,
 )
+UNAUTHORISED = 401
 REPEATABLE = ("PUT", "PATCH", "DELETE")
 REPEATS = 3
 TIMEOUT_S = 30.0
@@ -95,6 +97,11 @@ class Cache:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
+
+    def drop(self, key: Any) -> None:
+        """Forget a value."""
+        with self._lock:
+            self._values.pop(key, None)
 
     def put(self, key: Any, value: Any) -> None:
         """Keep a value; the oldest unused one goes."""
@@ -163,13 +170,20 @@ Requester.injectConnectionClasses(BoundedHttp, BoundedHttps)
 class Connection:
     """One installation (or account) at one server: authentication, conditional reads, faults as values.
 
-    `guard` is asked before each write.
+    `guard` is asked before each write; `forget` is called where the login was refused.
     """
 
-    def __init__(self, client: Github, etags: Cache, guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        client: Github,
+        etags: Cache,
+        guard: Guard | None = None,
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
         self._client = client
         self._etags = etags
         self._guard = guard
+        self._forget = forget
 
     def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON at `path`; None for 404. What did not change costs no quota."""
@@ -257,13 +271,20 @@ class Connection:
                 verb, path, dict(parameters or {}), dict(headers), dict(body) if body is not None else None
             )
         except GithubException as error:
+            self._heed(error.status)
             raise translate(error.status, error.headers or {}, str(error.data)) from error
         except (requests.RequestException, OSError) as error:
             raise GitHubFault(0, type(error).__name__) from error
         data = decode(text)
+        self._heed(status)
         if status >= 400 and not (status == 404 and verb == "GET"):
             raise translate(status, answered, data.get("message", "") if isinstance(data, dict) else "")
         return status, answered, data
+
+    def _heed(self, status: int) -> None:
+        """Let go of a token that is refused: by a clock that was wrong it may look good for long."""
+        if status == UNAUTHORISED:
+            self._forget()
 
 
 def decode(text: str) -> Any:
@@ -339,7 +360,7 @@ def connect(credentials: Credentials, installation_id: int | None, guard: Guard 
     if known is None:
         known = (open_client(credentials, installation_id), Cache(500))
         _clients.put(key, known)
-    return Connection(*known, guard)
+    return Connection(*known, guard, partial(_clients.drop, key))
 
 
 _identities = Cache(20)

@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import case, exists, null, select, update
@@ -21,7 +21,7 @@ from bot import jobs, metrics
 from bot.db.engine import Sessions
 from bot.db.models import Delivery, DeliveryState, Job, Repository
 from bot.db.types import now_plus
-from bot.db.upsert import insert_into
+from bot.db.upsert import insert_into, time_of
 from bot.dispatch import JobSpec
 from bot.errors import PayloadRejected
 from bot.events import RepoRef
@@ -86,7 +86,7 @@ def outcomes(guids: Sequence[str], fresh: set[str], failed: set[str]) -> list[St
 
 def insert_deliveries(session: Session, batch: Sequence[Incoming]) -> set[str]:
     """Insert the deliveries that are not there yet; return their ids."""
-    now = datetime.now(UTC)
+    now = time_of(session)
     rows = [delivery_row(incoming, now) for incoming in sorted(batch, key=lambda one: one.guid)]
     insert = insert_into(session, Delivery).values(rows).on_conflict_do_nothing()
     return set(session.scalars(insert.returning(Delivery.guid)))

@@ -22,7 +22,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from bot.db.engine import Sessions
 from bot.db.models import Delivery, DeliveryState, Job, JobState, WriterLease
 from bot.db.types import clean_text, now_plus
-from bot.db.upsert import changed, insert_into
+from bot.db.upsert import changed, insert_into, time_of
 from bot.dispatch import JobSpec
 
 KEY_LIMIT = 300
@@ -33,7 +33,7 @@ ONCE_VERBS = ("command",)
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A job that is ours until the lease runs out; `owner` is this claim's own name, so a late worker
-    that lost its lease can change nothing."""
+    that lost its lease can change nothing. `claimed_at` is the database's time: hosts' clocks differ."""
 
     job_id: int
     spec: JobSpec
@@ -41,6 +41,7 @@ class Claim:
     owner: str
     delivery_guid: str | None
     created_at: datetime
+    claimed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,12 @@ def enqueue(session: Session, specs: Sequence[JobSpec], delivery_guid: str | Non
 
 def add(session: Session, jobs: Iterable[tuple[JobSpec, str | None]]) -> None:
     """Add jobs with the delivery that each comes from."""
-    now = datetime.now(UTC)
     # In one order everywhere, so that two web processes which add the same jobs never wait for each other.
-    rows = [job_row(spec, guid, now) for spec, guid in sorted(jobs, key=lambda job: place(job[0]))]
-    if not rows:
+    ordered = sorted(jobs, key=lambda job: place(job[0]))
+    if not ordered:
         return
+    now = time_of(session)
+    rows = [job_row(spec, guid, now) for spec, guid in ordered]
     insert = insert_into(session, Job)
     sooner = insert.excluded.not_before
     statement = insert.on_conflict_do_update(
@@ -126,15 +128,15 @@ def claim(sessions: Sessions, job_id: int, lease_s: float) -> Claim | Busy | Non
         taken = session.execute(start(job_id, owner, lease_s)).one_or_none()
         if taken is None:
             return None
-        verb, repo_id, number, subject, key, attempt, guid, created_at = taken
+        verb, repo_id, number, subject, key, attempt, guid, created_at, now = taken
         if number is not None and not take_writer_lease(session, repo_id, number, owner, lease_s):
             session.rollback()
             return Busy(job_id)
         session.commit()
-    return Claim(job_id, JobSpec(verb, repo_id, number, subject, key), attempt, owner, guid, created_at)
+    return Claim(job_id, JobSpec(verb, repo_id, number, subject, key), attempt, owner, guid, created_at, now)
 
 
-Taken = ReturningUpdate[str, int, int | None, str, str | None, int, str | None, datetime]
+Taken = ReturningUpdate[str, int, int | None, str, str | None, int, str | None, datetime, datetime]
 
 
 def start(job_id: int, owner: str, lease_s: float) -> Taken:
@@ -147,7 +149,7 @@ def start(job_id: int, owner: str, lease_s: float) -> Taken:
         "dedupe_key": case((Job.verb.in_(ONCE_VERBS), Job.dedupe_key), else_=null()),
     }
     about = (Job.verb, Job.repo_id, Job.number, Job.subject, Job.coalesce_key)
-    history = (Job.attempts, Job.delivery_guid, Job.created_at)
+    history = (Job.attempts, Job.delivery_guid, Job.created_at, now_plus(0))
     return update(Job).where(Job.id == job_id, due()).values(**values).returning(*about, *history)
 
 

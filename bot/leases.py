@@ -15,6 +15,8 @@ from bot.log import get_logger
 
 log = get_logger(__name__)
 
+ENDING_S = 0.3
+
 
 class Heartbeat:
     """Extends a claim's leases from a thread while its `with` block runs; `lost` tells that it failed.
@@ -45,6 +47,8 @@ class Heartbeat:
         while not self._stopped.wait(self._every_s):
             try:
                 if not jobs.beat(self._sessions, self._claim, self._lease_s):
+                    if self._stopped.wait(ENDING_S):
+                        return  # it was not lost: the job ended while we asked
                     self.lost.set()
                     log.warning("the lease was lost", job=self._claim.job_id)
                     return

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import select
 
 from bot import jobs, runs
 from bot.db.engine import Sessions
 from bot.db.models import Repository
+from bot.db.upsert import time_of
 from bot.dispatch import JobSpec
 from bot.leases import finish_sweep, take_sweep
 from bot.log import get_logger
@@ -96,9 +97,15 @@ def standard_sweeps(sessions: Sessions, settings: Settings) -> tuple[Sweep, ...]
         Sweep("reconcile", reconcile_s, lambda: reconcile(sessions)),
         Sweep("failed deliveries", settings.redeliver_s, lambda: ask_again(sessions, settings)),
         Sweep("nights", NIGHTS_S, lambda: tick_all(sessions)),
-        Sweep("retention", HOUR_S, lambda: retain(sessions, settings, datetime.now(UTC))),
-        Sweep("left repositories", HOUR_S, lambda: forget_removed(sessions, mirrors, datetime.now(UTC))),
+        Sweep("retention", HOUR_S, lambda: retain(sessions, settings, now(sessions))),
+        Sweep("left repositories", HOUR_S, lambda: forget_removed(sessions, mirrors, now(sessions))),
     )
+
+
+def now(sessions: Sessions) -> datetime:
+    """Return the database's time: a host whose clock jumps ahead must not drop what is not old."""
+    with sessions() as session:
+        return time_of(session)
 
 
 def reconcile(sessions: Sessions) -> int:

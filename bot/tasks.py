@@ -58,7 +58,7 @@ class Worker:
         from bot.guarding import Lease
 
         lease = Lease(self.sessions, claim)
-        return Clients(self.sessions, self.settings, datetime.now(UTC), claim.spec, lease)
+        return Clients(self.sessions, self.settings, claim.claimed_at, claim.spec, lease)
 
 
 def process(job_id: int, worker: Worker, ring: Ring) -> Ending:
@@ -94,7 +94,7 @@ def attempt(claim: jobs.Claim, worker: Worker) -> tuple[Ending, int | None]:
     except UserError as error:
         return Ending.DONE, jobs.finish(worker.sessions, claim, one_line(error))
     except Exception as error:
-        wait_s = outage_wait_s(error, claim, worker.settings, datetime.now(UTC))
+        wait_s = outage_wait_s(error, claim, worker.settings)
         if wait_s is None:
             return failure(claim, worker, error)
         at = datetime.now(UTC) + timedelta(seconds=wait_s)
@@ -102,16 +102,17 @@ def attempt(claim: jobs.Claim, worker: Worker) -> tuple[Ending, int | None]:
     return Ending.DONE, jobs.finish(worker.sessions, claim)
 
 
-def outage_wait_s(error: Exception, claim: jobs.Claim, settings: Settings, now: datetime) -> float | None:
+def outage_wait_s(error: Exception, claim: jobs.Claim, settings: Settings) -> float | None:
     """Return how long to wait where GitHub itself is down, longer with the job's age; None for other faults.
 
-    An outage of minutes or hours must bury no job; after a day it is no outage any more.
+    Nor is a login that is refused the job's fault: a key is being changed, or this host's clock is wrong. An
+    outage of minutes or hours must bury no job; after a day it is no outage any more.
     """
-    from bot.github import GitHubFault
+    from bot.github import UNAUTHORISED, GitHubFault
 
-    if not isinstance(error, GitHubFault) or 0 < error.status < 500:
+    if not isinstance(error, GitHubFault) or (0 < error.status < 500 and error.status != UNAUTHORISED):
         return None
-    age_s = (now - claim.created_at).total_seconds()
+    age_s = (claim.claimed_at - claim.created_at).total_seconds()
     if age_s > LONGEST_OUTAGE_S:
         return None
     return min(max(settings.outage_delay_s, age_s / 4), LONGEST_PAUSE_S)

@@ -78,6 +78,12 @@ class Postgres:
             time.sleep(0.05)
         raise AssertionError(f"PostgreSQL does not start: {self.last_words()}")
 
+    def limit_files(self, size: str) -> None:
+        """Let no file of the server grow beyond a size in bytes, or `unlimited`."""
+        for pid in [self._server.pid, *backends_of(self._server.pid)]:
+            command = ["prlimit", f"--pid={pid}", f"--fsize={size}:unlimited"]
+            subprocess.run(command, check=False, capture_output=True, **self._as_nobody)
+
     def last_words(self) -> str:
         """Return the end of the server's log."""
         return (self.folder / "server.log").read_text("utf-8", "replace")[-2000:]

@@ -63,9 +63,9 @@ def receiver(github: StandIn) -> Iterator[Receiver]:
 
 
 def app_token(**claims: object) -> str:
-    return jwt.encode(
-        {"iss": "99", "exp": int(now().timestamp()) + 60, **claims}, "k" * 32, algorithm="HS256"
-    )
+    moment = int(now().timestamp())
+    told = {"iss": "99", "iat": moment, "exp": moment + 60, **claims}
+    return jwt.encode(told, "k" * 32, algorithm="HS256")
 
 
 def test_a_merge_moves_main_and_closes_the_pull_request(

@@ -76,7 +76,8 @@ def is_app_token(token: str) -> bool:
     try:
         packed = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
-        return str(claims["iss"]) == str(states.APP_ID) and time.time() < int(claims["exp"])
+        lasts = int(claims["iat"]) <= time.time() < int(claims["exp"])
+        return str(claims["iss"]) == str(states.APP_ID) and lasts
     except (ValueError, KeyError, TypeError):
         return False
 
