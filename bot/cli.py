@@ -1,5 +1,7 @@
 """The command line: mounts each package's commands and gives them one manner of failing."""
 
+import errno
+import io
 import sys
 import traceback
 import uuid
@@ -14,6 +16,7 @@ import bot.cli_dead
 import bot.cli_preview
 import bot.cli_service
 import bot.demo.cli
+import bot.nightly.cli
 import bot.review.cli
 import perf_runner.cli
 import routing.cli
@@ -27,10 +30,13 @@ PARTS = (
     routing.cli,
     bot.ci.cli,
     bot.review.cli,
+    bot.nightly.cli,
     perf_runner.cli,
 )
 ANNOUNCED = frozenset({"verdict", "preview", "bench", "bisect", "calibrate"})
 USAGE = 2
+# What is wrong with a name itself; a command that only asks whether a file is there meets these too.
+NAME_FAULTS = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR})
 INFRASTRUCTURE = 3
 
 
@@ -82,6 +88,8 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exit 0 good, 1 a finding, 2 usage, 3 machine or internal error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -99,7 +107,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NAME_FAULTS:
+            typer.echo(f"prgate: {str(error.filename)[:200]}: {error.strerror}", err=True)
+            return USAGE
         incident = uuid.uuid4().hex[:12]
         typer.echo(traceback.format_exc(), err=True)
         typer.echo(f"prgate: internal error {incident}; please report it with the lines above", err=True)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+MOST_SHOWN = 100
+
 
 def mount(app: typer.Typer) -> None:
     """Add the command to `app`."""
@@ -29,19 +31,30 @@ def check_config(
         faults = []
     except ConfigError as error:
         faults = list(error.problems)
+    shown, left_out = faults[:MOST_SHOWN], len(faults[MOST_SHOWN:])
     if as_json:
-        rows = [{"line": f.line, "key": f.key, "says": f.says, "suggestion": f.suggestion} for f in faults]
-        typer.echo(json.dumps({"schema": 1, "file": file, "valid": not faults, "problems": rows}))
+        rows = [{"line": f.line, "key": f.key, "says": f.says, "suggestion": f.suggestion} for f in shown]
+        found = {"schema": 1, "file": file, "valid": not faults, "problems": rows, "left_out": left_out}
+        typer.echo(json.dumps(found))
     else:
-        typer.echo("\n".join(f"{file}: {fault}" for fault in faults) or f"{file}: good")
+        typer.echo("\n".join(f"{file}: {fault}" for fault in shown) or f"{file}: good")
+        if left_out:
+            typer.echo(f"{file}: and {left_out} more")
     if faults:
         raise typer.Exit(1)
 
 
 def read(file: str) -> str:
-    """Return the text of a file or of standard input; a BOM and invalid bytes are no fault."""
+    """Return the text of a file or of standard input, as far as one is read; a BOM is no fault."""
+    from routing.toml_text import SIZE_LIMIT
+
+    most = 4 * SIZE_LIMIT + 4  # bytes of one character more than the parser takes
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        if file == "-":
+            raw = sys.stdin.buffer.read(most)
+        else:
+            with Path(file).open("rb") as stream:
+                raw = stream.read(most)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror or error}; name a readable file or -") from error
     return raw.decode("utf-8-sig", errors="replace")

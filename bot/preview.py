@@ -16,6 +16,7 @@ from bot.dispatch import LOOK, JobSpec, Table
 from bot.github import GitHubFault, Identity, RepoClient, connect, identity
 from bot.settings import Settings
 
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 REFERENCE = re.compile(
     r"^(?:https?://[^/\s]+/)?([\w.-]{1,100}/[\w.-]{1,100})(?:/pull/|#)(\d{1,9})(?:[/?#].*)?$"
 )
@@ -67,11 +68,10 @@ def parse_reference(text: str, remote: str | None = None) -> tuple[str, int] | N
     """Return repository and number of a URL, `org/name#N`, or a bare number beside a git remote's URL."""
     found = REFERENCE.match(text.strip())
     if found:
-        return found[1], int(found[2])
+        return (found[1], int(found[2])) if NUMBER.fullmatch(found[2]) else None
     home = REMOTE.search(remote or "")
-    if text.strip().lstrip("#").isdigit() and home:
-        return home[1], int(text.strip().lstrip("#"))
-    return None
+    number = text.strip().lstrip("#")
+    return (home[1], int(number)) if home and NUMBER.fullmatch(number) else None
 
 
 def preview(full_name: str, number: int, settings: Settings, table: Table) -> list[Planned]:

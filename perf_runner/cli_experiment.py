@@ -95,12 +95,17 @@ def sandbox_or_exit(allow_unsandboxed: bool) -> "Sandbox | None":
 
 def stored_blocks(path: str | None) -> Any:
     """Return the blocks of an earlier result; ValueError where the file holds none."""
+    from pydantic import ValidationError
+
     from perf_runner.models import CaseResult
+    from perf_runner.reading import read_text
 
     if path is None:
         return ()
-    text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    return CaseResult.model_validate_json(text).blocks
+    try:
+        return CaseResult.model_validate_json(read_text(path)).blocks
+    except ValidationError:
+        raise ValueError(f"--resume {path}: not what `prgate experiment --out` writes") from None
 
 
 def say_progress(progress: Any) -> None:

@@ -105,16 +105,16 @@ def print_owners(parsed: "Codeowners", paths: list[str]) -> None:
         match = parsed.match(path)
         said = {State.OWNED: " ".join(match.owners), State.CLEARED: "nobody, on purpose"}
         where = f" (line {match.line})" if match.line else ""
-        typer.echo(f"{path}: {said.get(match.state, 'no rule')}{where}")
+        say(f"{path}: {said.get(match.state, 'no rule')}{where}")
     print_faults(parsed)
 
 
 def print_faults(parsed: "Codeowners") -> None:
     """Print the errors and warnings of a CODEOWNERS file for people."""
     for error in parsed.errors:
-        typer.echo(f"line {error.line}: skipped: {error.says}")
+        say(f"line {error.line}: skipped: {error.says}")
     for warning in parsed.warnings:
-        typer.echo(f"line {warning.line}: {warning.kind}: {warning.says}")
+        say(f"line {warning.line}: {warning.kind}: {warning.says}")
 
 
 def show_report(
@@ -145,28 +145,26 @@ def show_report(
 def print_report(found: "OwnershipReport") -> None:
     """Print a report for people."""
     counts = found.coverage
-    typer.echo(
+    say(
         f"{counts.files} files: {counts.one_module} in one module, {counts.several_modules} in several, "
         f"{counts.no_module} in none, {counts.no_owner} without any owner"
     )
     for module in found.modules:
-        typer.echo(
-            f"{module.page}: {module.files} files, {len(module.owners)} owners: {' '.join(module.owners)}"
-        )
+        say(f"{module.page}: {module.files} files, {len(module.owners)} owners: {' '.join(module.owners)}")
         for problem in (
             *module.problems,
             *(f"links to {page}, which is not there" for page in module.dangling_links),
         ):
-            typer.echo(f"  {problem}")
+            say(f"  {problem}")
     for page in found.bus_factor_one:
-        typer.echo(f"bus factor 1: {page}")
+        say(f"bus factor 1: {page}")
     for person in found.people:
-        typer.echo(f"{person.login}: {person.modules} modules, {person.files} files")
+        say(f"{person.login}: {person.modules} modules, {person.files} files")
     for one in found.drift:
         pages, lines = " ".join(one.page_owners), " ".join(one.codeowners) or "nobody"
-        typer.echo(f"drift: {one.path}: page {pages}; CODEOWNERS {lines}")
+        say(f"drift: {one.path}: page {pages}; CODEOWNERS {lines}")
     for rule in found.unused_rules:
-        typer.echo(f"line {rule.line}: decides about no file: {rule.pattern}")
+        say(f"line {rule.line}: decides about no file: {rule.pattern}")
 
 
 def route_command(request: str = REQUEST, config: str = CONFIG, json_output: bool = JSON) -> None:
@@ -195,19 +193,19 @@ def route_document(found: "Route") -> dict[str, Any]:
 def print_route(found: "Route") -> None:
     """Print a route for people."""
     for module in found.modules:
-        typer.echo(f"module: {module.page} ({module.weight:.0%}, {len(module.files)} files)")
+        say(f"module: {module.page} ({module.weight:.0%}, {len(module.files)} files)")
     for owner in found.owners:
-        typer.echo(f"owner: {owner.login}: {'; '.join(owner.reasons)}")
-    typer.echo(f"ask: {', '.join(found.ask)}" if found.ask else f"ask nobody: {found.not_asked_because}")
+        say(f"owner: {owner.login}: {'; '.join(owner.reasons)}")
+    say(f"ask: {', '.join(found.ask)}" if found.ask else f"ask nobody: {found.not_asked_because}")
     for name in found.also_touches:
-        typer.echo(f"also touches: {name}")
+        say(f"also touches: {name}")
     for path in found.unowned_files:
-        typer.echo(f"no owner: {path}")
+        say(f"no owner: {path}")
     for one in found.drift:
         pages, lines = " ".join(one.page_owners), " ".join(one.codeowners) or "nobody"
-        typer.echo(f"drift: {one.path}: page {pages}; CODEOWNERS {lines}")
+        say(f"drift: {one.path}: page {pages}; CODEOWNERS {lines}")
     for note in found.notes:
-        typer.echo(f"note: {note}")
+        say(f"note: {note}")
 
 
 def priority_command(
@@ -243,11 +241,16 @@ def priority_command(
 
 def print_priority(found: "Priority") -> None:
     """Print a priority for people."""
-    typer.echo(f"priority: {found.level} (score {found.score})")
+    say(f"priority: {found.level} (score {found.score})")
     for reason in found.reasons:
-        typer.echo(f"{reason.points:+d}  {reason.signal}")
+        say(f"{reason.points:+d}  {reason.signal}")
 
 
 def echo(document: dict[str, Any]) -> None:
     """Print one JSON document on stdout."""
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """Print one line for people, foreign control characters in it replaced."""
+    typer.echo("".join(character if character.isprintable() else "?" for character in text))

@@ -52,9 +52,11 @@ def read(name: str) -> str:
 
 def read_file(path: Path) -> bytes:
     """Return a file's bytes; OSError for one that is too large."""
-    if path.stat().st_size > SIZE_LIMIT:
+    with path.open("rb") as stream:
+        raw = stream.read(SIZE_LIMIT + 1)
+    if len(raw) > SIZE_LIMIT:
         raise OSError(0, f"larger than {SIZE_LIMIT // 1024**2} MiB")
-    return path.read_bytes()
+    return raw
 
 
 def judge_text(text: str, name: str) -> "Verdict":

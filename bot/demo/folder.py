@@ -19,7 +19,12 @@ def claim_folder(folder: Path, *, fresh: bool) -> IO[str]:
     A world that another version of the demo made is forgotten: its stand-in's state would not be understood.
     RuntimeError, one line, where another world runs there or the folder holds something else.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RuntimeError(
+            f"{str(folder)[:200]} can be no folder ({error.strerror}); choose another with --folder"
+        ) from None
     entries = {entry.name for entry in folder.iterdir()} - {LOCK}
     if entries and not entries & SIGNS:
         raise RuntimeError(f"{folder} holds other files; choose an empty or new one with --folder")

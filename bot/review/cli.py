@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+SIZE_LIMIT = 64 * 1024**2
+
 
 def mount(app: typer.Typer) -> None:
     """Add the command to `app`."""
@@ -19,7 +21,7 @@ def review_command(
     from bot.review import ReviewRequest, review
 
     try:
-        raw = sys.stdin.buffer.read() if request == "-" else Path(request).read_bytes()
+        raw = read(request)
         found = review(ReviewRequest.model_validate_json(raw.decode("utf-8-sig", "replace")))
     except OSError as error:
         raise typer.BadParameter(f"{request}: {error.strerror or error}") from error
@@ -36,3 +38,15 @@ def review_command(
             f"{finding.severity:6} {where}  {finding.rule}\n       {finding.says}\n       -> {finding.do}"
         )
     typer.echo(f"{len(found.findings)} findings, {len(found.claims)} claims")
+
+
+def read(name: str) -> bytes:
+    """Return the bytes of a file or of standard input. ValueError where there are too many."""
+    if name == "-":
+        raw = sys.stdin.buffer.read(SIZE_LIMIT + 1)
+    else:
+        with Path(name).open("rb") as stream:
+            raw = stream.read(SIZE_LIMIT + 1)
+    if len(raw) > SIZE_LIMIT:
+        raise ValueError(f"larger than {SIZE_LIMIT // 1024**2} MiB")
+    return raw

@@ -74,9 +74,9 @@ def create_pages(hub: Hub, page: Page) -> APIRouter:
     @router.post(f"{here}/pull/{{number}}/comment")
     async def comment(number: int, request: Request) -> Response:
         fields = parse_qs((await request.body())[:BODY_LIMIT].decode("utf-8", errors="replace"))
-        body = "".join(fields.get("body", [])).replace("\r\n", "\n").strip()
+        body = "".join(fields.get("body", [])).replace("\r\n", "\n")
         user = "".join(fields.get("user", []))
-        if body and user in hub.state.users:
+        if body.strip() and user in hub.state.users:
             try:
                 hub.comment(number, user, body)
             except Refused as error:
