@@ -17,6 +17,7 @@ from bot.ci.history import History
 from bot.ci.logs import read_job
 from bot.ci.logstore import LogStore, SqlLogs
 from bot.ci.memory import Seen
+from bot.ci.neighbours import pull_of
 from bot.ci.providers.fetch import Fetcher, Pace
 from bot.ci.providers.github_actions import Actions
 from bot.ci.providers.reads import GitHubReads, Provider, Sighting, UnreadableError, Window
@@ -111,7 +112,8 @@ class Backfill:
             for name, part in provider.parts():
                 found = self._learn(f"{name} {branch}" if name else "", day, partial(part.on_branch, branch))
                 self.history.remember(self._dated(found, day))
-                self._learn(f"{name} pulls" if name else "", day, part.red_pulls)
+                pulls = self._learn(f"{name} pulls" if name else "", day, part.red_pulls)
+                self.history.remember(self._named(pulls))
         filled.logs += self._read_logs(day)
 
     def _learn(self, scope: str, day: Window, ask: Callable[[Window], Iterator[Sighting]]) -> list[Sighting]:
@@ -125,6 +127,12 @@ class Backfill:
         for sha, one in {one.sha: one for one in found}.items():
             if sha in times:
                 yield Seen(one, committed_at=times[sha])
+
+    def _named(self, found: list[Sighting]) -> Iterator[Seen]:
+        """Yield the red jobs of forks with the pull request's number, which their runs do not say."""
+        red = [one for one in found if one.pull is None and one.job.is_failure]
+        numbers = {sha: pull_of(self.github, sha) for sha in {one.sha for one in red}}
+        yield from (Seen(replace(one, pull=numbers[one.sha])) for one in red if numbers[one.sha])
 
     def _read_logs(self, day: Window) -> int:
         """Read the logs of red jobs that nobody read yet, and keep what they say; return how many."""

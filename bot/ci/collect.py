@@ -184,11 +184,14 @@ class Collector:
         red = [one for one in latest if one.job.is_failure]
         jobs = (*self.shelf.whole(latest), *self.unexplained(latest))
         main = self.look_at_main(base, committed) if committed else None
+        base_runs = tuple(self.base_runs(base, main, red)) if main else ()
+        if red and main and not base_runs and not self.fetcher.faults:
+            self.hint()
         snapshot = Snapshot(
             repo=self.github.full_name,
             pr=self.pull_part(committed, base, base_time),
             jobs=jobs,
-            base_runs=tuple(self.base_runs(base, main, red)) if main else (),
+            base_runs=base_runs,
             other_prs=tuple(self.other_pulls(red, base_time, committed)) if red else (),
             same_commit_runs=tuple(self.shelf.whole(earlier)),
             known_issues=known_issues(self.github, self.fetcher, self.subject.issue_labels) if red else (),
@@ -230,7 +233,7 @@ class Collector:
         window = Window(committed - timedelta(days=subject.history_days), committed)
         for provider in self.providers.values():
             for name, part in provider.parts():
-                scope = f"{name} {branch}" if name else ""
+                scope, cuts = f"{name} {branch}" if name else "", self.fetcher.cuts
                 self.history.learn(scope, window, self.fetcher, partial(part.on_branch, branch))
                 if base:
                     # However late: somebody may have run it to settle this very question. A pull request may
@@ -238,9 +241,14 @@ class Collector:
                     ran = (one for one in part.on_commit(base) if not one.for_pull and one.branch == branch)
                     self.history.remember(Seen(one) for one in ran)
                 known = self.history.covered(scope)
-                if known and known.start > window.start and self.fetcher.cuts:
-                    self.fetcher.note_cut(HINT.format(branch=branch, repo=self.github.full_name))
+                if self.fetcher.cuts > cuts and not (known and known.start <= window.start):
+                    self.hint()
         return window
+
+    def hint(self) -> None:
+        """Say how more of the base branch's past would be known."""
+        branch = self.subject.facts.base_ref
+        self.fetcher.note_cut(HINT.format(branch=branch, repo=self.github.full_name))
 
     def base_runs(self, base: str | None, window: Window, red: Sequence[Sighting]) -> Iterator[BaseRun]:
         """Yield the runs of the base branch by commit, the merge base first."""
@@ -281,7 +289,6 @@ class Collector:
         with self.history.past() as past:
             found = past.red_pulls(window)
         neighbours = Neighbours(self.github, self.subject.facts, self.shelf.with_logs)
-        self.shelf.recall(found)
         yield from neighbours.around(red, found)
         self.shelf.add(neighbours.named(found))
 

@@ -89,6 +89,9 @@ def keep(session: Session, repo_id: int, seen: Sequence[Seen], main: str) -> int
         if values:
             where = (CiJob.repo_id == repo_id, CiJob.key == one.key)
             session.execute(update(CiJob).where(*where).values(**values))
+        if "number" in values:
+            told = (Outcome.repo_id == repo_id, Outcome.job_key == one.key)
+            session.execute(update(Outcome).where(*told).values(number=values["number"]))
     count_passes(session, repo_id, fresh)
     keep_outcomes(session, repo_id, read, main)
     return len(fresh)

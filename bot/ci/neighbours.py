@@ -64,15 +64,8 @@ class Neighbours:
         return [replace(one, pull=self._pulls_of[one.sha]) for one in found if self._pulls_of.get(one.sha)]
 
     def ask_number(self, sha: str) -> int | None:
-        """Ask GitHub whose head a commit is; None where it is nobody's, several people's or unreadable."""
-        if len(self._pulls_of) >= MOST_ASKED:
-            return None
-        try:
-            pulls = [one for one in self.github.get(f"/commits/{sha}/pulls") or () if one]
-        except UnreadableError:
-            return None
-        numbers = [int(pull["number"]) for pull in pulls if (pull.get("head") or {}).get("sha") == sha]
-        return numbers[0] if len(numbers) == 1 else None
+        """Ask GitHub whose head a commit is, a limited number of times."""
+        return None if len(self._pulls_of) >= MOST_ASKED else pull_of(self.github, sha)
 
     def other(self, number: int, found: Sequence[Sighting], own: frozenset[str] | None) -> OtherPull:
         """Return one other pull request with the red jobs of its newest build."""
@@ -113,6 +106,16 @@ class Neighbours:
         if not found or len(found) >= MOST_COMMITS:
             return None
         return frozenset(str(one["sha"]) for one in found)
+
+
+def pull_of(github: GitHubReads, sha: str) -> int | None:
+    """Return whose head a commit is; None where it is nobody's, several people's or unreadable."""
+    try:
+        pulls = [one for one in github.get(f"/commits/{sha}/pulls") or () if one]
+    except UnreadableError:
+        return None
+    numbers = [int(pull["number"]) for pull in pulls if (pull.get("head") or {}).get("sha") == sha]
+    return numbers[0] if len(numbers) == 1 else None
 
 
 def known_issues(github: GitHubReads, notes: Notes, labels: Sequence[str]) -> tuple[KnownIssue, ...]:

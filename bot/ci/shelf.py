@@ -36,8 +36,9 @@ class Shelf:
 
     def recall(self, found: Iterable[Sighting]) -> None:
         """Look up what the logs of these jobs said."""
+        new = [one.job for one in found if one.job.is_failure and one.job.key not in self.readings]
         with self.history.past() as past:
-            self.readings |= past.readings(one.job for one in found if one.job.is_failure)
+            self.readings |= past.readings(new)
 
     def keep(self) -> None:
         """Write all of it down."""
@@ -55,7 +56,9 @@ class Shelf:
 
     def with_logs(self, found: Iterable[Sighting], fetch: bool = True) -> Iterator[Job]:
         """Yield jobs; red ones whose log was never read come with it, unless nothing shall be fetched."""
-        for one in found:
+        jobs = list(found)
+        self.recall(jobs)
+        for one in jobs:
             unread = one.job.is_failure and one.job.key not in self.readings
             yield self._with_log(one) if unread and fetch else one.job
 

@@ -41,11 +41,10 @@ DAYS = 30
 SCOPES = ("bench main", "bench pulls")
 
 
-@dataclass(frozen=True)
 class Forge:
     """GitHub, which answers at once."""
 
-    full_name: str = "org/engine"
+    full_name = "org/engine"
 
     def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Any:
         if path.startswith("/compare/"):

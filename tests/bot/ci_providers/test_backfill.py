@@ -96,6 +96,15 @@ def test_a_verdict_after_it_finds_its_evidence_there(ci: Ci) -> None:
     assert [path for path in ci.buildkite.requests if "/1/jobs/" in path] == []
 
 
+def test_a_forks_red_run_is_kept_with_its_pull_request(ci: Ci) -> None:
+    ci.open(2, "other", "author-02")
+    ci.run("other", gh_job(ci), event="pull_request", branch="patch-1", home="author-02/omni", hours=30)
+    fill(ci, 2)
+    with ci.sessions() as session:
+        assert list(session.scalars(select(CiJob.number))) == [2]
+        assert [row.pulls for row in session.scalars(select(Signature))] == [1]
+
+
 def test_a_limit_is_waited_for_and_said(ci: Ci) -> None:
     a_past(ci)
     ci.buildkite.limit(2)

@@ -302,4 +302,12 @@ def test_reports_with_a_host_that_may_not_be_read_are_left_alone_without_a_word(
     red_with(ci, {"junit.xml": REPORT.format(words=LONG).encode()})
     ci.buildkite.artifact_url = "https://bucket.example.org/files"
     assert said(ci) == [("tests/test_rope.py::test_size", f"{LONG[:40]}...")]
-    assert ci.collect().notes == ()
+    assert [note for note in ci.collect().notes if "bucket" in note] == []
+
+
+def test_on_the_first_day_the_note_names_what_would_fill_the_memory(ci: Ci) -> None:
+    red_head(ci)
+    assert ci.collect().notes == (
+        "not all that ran on `main` lately is known here; "
+        "`prgate backfill --days 14 --repo omni/omni` reads it",
+    )
