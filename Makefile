@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 4
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help run test check format docs release clean
+.PHONY: help run test test-browser screenshots faults check format docs release clean
 
 help: ## Say what there is.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -23,6 +23,17 @@ run: $(VENV)/.installed ## Set everything up and watch prgate work (ARGS=--once 
 
 test: $(VENV)/.installed-dev ## Run the tests.
 	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-browser: $(VENV)/.installed-dev ## Run the tests of the pages in a real Chromium (Debian: apt install chromium).
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	  || { echo "prgate: no Chromium on PATH; install one (Debian: apt install chromium)" >&2; exit 3; }
+	PRGATE_BROWSER_TESTS=1 $(VENV)/bin/python -m pytest tests/browser $(ARGS)
+
+screenshots: $(VENV)/.installed-dev ## Take the documents' pictures of the pages anew.
+	@PRGATE_BROWSER_TESTS=1 PRGATE_SCREENSHOTS=1 $(VENV)/bin/python -m pytest tests/browser/test_screenshots.py $(ARGS)
+
+faults: $(VENV)/.installed-dev ## Kill, freeze, fill and cut off everything for half an hour; write the report.
+	@nice $(VENV)/bin/python -m tests.faults.campaign --report deploy/docs/results/faults.json $(ARGS)
 
 check: $(VENV)/.installed-dev ## Lint, types and import contracts.
 	@$(VENV)/bin/ruff check .

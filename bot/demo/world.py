@@ -18,6 +18,7 @@ from bot.db.models import Job, JobState, Run, RunState
 from bot.demo.buildkite import StandInBuildkite
 from bot.demo.children import Child, wait_until
 from bot.demo.github import StandIn
+from bot.demo.github.sign_in import CLIENT_ID, CLIENT_SECRET
 from bot.demo.recorded import Recording, load
 from bot.demo.redis_child import RedisChild
 from bot.demo.target import TargetRepository, World, build_target
@@ -110,6 +111,8 @@ class EmbeddedWorld:
             "PRGATE_GITHUB_WEB_URL": stand_in,
             "PRGATE_GITHUB_APP_ID": "99",
             "PRGATE_GITHUB_PRIVATE_KEY": self.keys["app"],
+            "PRGATE_GITHUB_CLIENT_ID": CLIENT_ID,
+            "PRGATE_GITHUB_CLIENT_SECRET": CLIENT_SECRET,
             "PRGATE_CLONE_URL": str(self.target.path),
             "PRGATE_BUILDKITE_API_URL": self.buildkite.url,
             "PRGATE_BUILDKITE_TOKEN": self.keys["buildkite"],
@@ -144,11 +147,12 @@ class EmbeddedWorld:
         self.redis.start()
         for child in self.children:
             child.start()
-        wait_until(self._answers, self.children, START_LIMIT_S, "the start of the service")
+        wait_until(self.answers, self.children, START_LIMIT_S, "the start of the service")
         self._engine = open_engine(f"sqlite:///{self.folder / 'data' / 'prgate.db'}")
         return self
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Say whether the service answers."""
         try:
             return httpx.get(f"{self.address.service}/healthz", timeout=2).status_code == 200
         except httpx.HTTPError:

@@ -2,6 +2,7 @@
 
 from html import escape
 
+from bot.ci.clean import clean_lines
 from bot.demo.buildkite.state import Build, Job
 
 HEADERS = {
@@ -32,5 +33,6 @@ def job_section(job: Job) -> str:
     head = f'<section id="{escape(job.id, quote=True)}"><h2>{escape(job.name)}: {escape(job.state)}</h2>'
     if job.log is None:
         return f"{head}<p>Its log is gone.</p></section>"
+    text = "\n".join(clean_lines(job.log))
     unfolded = "" if job.state == "passed" else " open"
-    return f"{head}<details{unfolded}><summary>Log</summary><pre>{escape(job.log)}</pre></details></section>"
+    return f"{head}<details{unfolded}><summary>Log</summary><pre>{escape(text)}</pre></details></section>"
