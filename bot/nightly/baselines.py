@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bot.db.nightly import Baseline as Row
 from bot.db.nightly import NightlySeries
-from bot.nightly.store import baselines_of, primary_series, take_baseline, values_of
+from bot.nightly.store import baselines_of, take_baseline, values_of
 from bot.nightly.values import Value, way_of
 from perf_runner.history.baselines import Baseline, BaselineFinding, Refresh, examine, propose
 from perf_runner.history.metrics import improvement_pct
@@ -78,15 +79,17 @@ def figures(baseline: Baseline) -> dict[str, Any]:
 
 
 def examine_all(session: Session, repo_id: int) -> list[Examined]:
-    """Return the baseline of each case's judged metric; series without one are left out."""
-    rows = primary_series(session, repo_id)
+    """Return the baseline in force of each series; those without one are left out."""
+    rows = list(session.scalars(select(NightlySeries).where(NightlySeries.repo_id == repo_id)))
     known = baselines_of(session, [row.id for row in rows])
     judged = [row for row in rows if row.id in known and row.last_night]
-    newest = max((row.last_night for row in judged if row.last_night), default=date.min)
-    since = min((known[row.id][-1].since for row in judged), default=newest)
+    if not judged:
+        return []
+    newest = max(row.last_night for row in judged if row.last_night)
+    since = min(known[row.id][-1].since for row in judged)
     values = values_of(session, [row.id for row in judged], max(since, newest - HISTORY) - WINDOW)
     found = [examined(row, known[row.id][-1], values.get(row.id, ())) for row in judged]
-    return sorted(found, key=lambda one: (one.series.test, one.series.config, one.series.hardware))
+    return sorted(found, key=lambda one: (one.series.test, one.series.config, one.series.metric))
 
 
 def reference(row: Row) -> Baseline:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import func, select, update
+from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from bot.db.nightly import Alarm, Baseline, Nightly, NightlySeries
@@ -137,17 +137,36 @@ def value_row(repo_id: int, series_id: int, one: Measurement, in_force: float | 
 
 def roll_up(session: Session, series: Iterable[int]) -> None:
     """Bring the `last_…` columns of series up to date."""
-    for series_id in sorted(series):
-        last = session.scalars(
-            select(Nightly).where(Nightly.series_id == series_id).order_by(Nightly.night.desc()).limit(1)
-        ).one()
-        nights = session.scalar(
-            select(func.count(func.distinct(Nightly.night))).where(Nightly.series_id == series_id)
+    for part in parts(sorted(series)):
+        newest = (
+            select(Nightly.series_id, func.max(Nightly.night).label("night"))
+            .where(Nightly.series_id.in_(part))
+            .group_by(Nightly.series_id)
+            .subquery()
         )
+        last = select(Nightly).join(
+            newest, and_(Nightly.series_id == newest.c.series_id, Nightly.night == newest.c.night)
+        )
+        nights = select(Nightly.series_id, func.count(func.distinct(Nightly.night)))
+        counts = dict(
+            session.execute(nights.where(Nightly.series_id.in_(part)).group_by(Nightly.series_id))
+            .tuples()
+            .all()
+        )
+        rows = {row.series_id: row for row in session.scalars(last.order_by(Nightly.source))}
+        # By primary key and in bulk: an UPDATE with a condition would be held against every loaded row.
         session.execute(
-            update(NightlySeries)
-            .where(NightlySeries.id == series_id)
-            .values(nights=nights, last_night=last.night, last_value=last.value, last_sha=last.sha)
+            update(NightlySeries),
+            [
+                {
+                    "id": row.series_id,
+                    "nights": counts[row.series_id],
+                    "last_night": row.night,
+                    "last_value": row.value,
+                    "last_sha": row.sha,
+                }
+                for row in rows.values()
+            ],
         )
 
 
@@ -268,4 +287,5 @@ def take_baseline(session: Session, row: NightlySeries, made: Reference, since: 
         )
     )
     without = (Nightly.series_id == row.id, Nightly.night >= since, Nightly.baseline.is_(None))
-    session.execute(update(Nightly).where(*without).values(baseline=made.value))
+    fill = update(Nightly).where(*without).values(baseline=made.value)
+    session.execute(fill, execution_options={"synchronize_session": False})
