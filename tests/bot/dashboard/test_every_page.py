@@ -226,7 +226,7 @@ def test_hostile_words_in_an_address_break_no_page(filled: TestClient, value: st
     for path in ("/", "/red", "/perf", "/perf/compare", "/owners", "/perf/series/2.json"):
         answer = filled.get(path, params=dict.fromkeys(words, value))
         assert answer.status_code in (200, 422)
-        for name in words:
+        for name in ("text", "after"):
             one = filled.get(path, params={name: value})
             assert one.status_code in (200, 422)
             assert "<script>alert" not in one.text
