@@ -52,6 +52,11 @@ class GitHubFault(Exception):  # noqa: N818 - the fault is GitHub's
         super().__init__(f"GitHub answered {status}: {says}" if status else f"GitHub did not answer: {says}")
         self.status = status
 
+    @property
+    def passing(self) -> bool:
+        """Say whether it lies with GitHub or the login, and not with what was asked: it may be over soon."""
+        return self.status == 0 or self.status >= 500 or self.status == UNAUTHORISED
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -425,13 +430,16 @@ class RepoClient:
         return self.get(f"/pulls/{number}")
 
     def permission(self, login: str) -> str:
-        """Return `admin`, `maintain`, `write`, `triage`, `read` or `none`; a fault is `none`.
+        """Return `admin`, `maintain`, `write`, `triage`, `read` or `none`, which a refusal is as well.
 
-        A custom role counts as what GitHub says it is worth (`permission`), never more.
+        A custom role counts as what GitHub says it is worth (`permission`), never more. GitHubFault where
+        GitHub itself has a fault: then it is not known.
         """
         try:
             found = self.get(f"/collaborators/{quote(login, safe='')}/permission")
-        except GitHubFault:
+        except GitHubFault as fault:
+            if fault.passing:
+                raise
             return "none"
         if not found:
             return "none"

@@ -78,10 +78,12 @@ def required_checks(client: RepoClient, branch: str, config: CiConfig) -> tuple[
 
 
 def rules(client: RepoClient, branch: str) -> list[str]:
-    """Return the checks that the branch's rulesets require; empty where they cannot be read."""
+    """Return the checks that the branch's rulesets require; empty where they may not be read."""
     try:
         found = client.get(f"/rules/branches/{quote(branch, safe='')}")
-    except GitHubFault:
+    except GitHubFault as fault:
+        if fault.passing:
+            raise
         return []
     needed = [rule for rule in found or () if rule.get("type") == "required_status_checks"]
     return [
@@ -92,10 +94,12 @@ def rules(client: RepoClient, branch: str) -> list[str]:
 
 
 def protection(client: RepoClient, branch: str) -> list[str]:
-    """Return the checks that the branch's protection requires; empty where it cannot be read."""
+    """Return the checks that the branch's protection requires; empty where it may not be read."""
     try:
         found = client.get(f"/branches/{quote(branch, safe='')}/protection/required_status_checks")
-    except GitHubFault:
+    except GitHubFault as fault:
+        if fault.passing:
+            raise
         return []
     return [*contexts((found or {}).get("checks")), *((found or {}).get("contexts") or ())]
 

@@ -108,9 +108,9 @@ def outage_wait_s(error: Exception, claim: jobs.Claim, settings: Settings) -> fl
     Nor is a login that is refused the job's fault: a key is being changed, or this host's clock is wrong. An
     outage of minutes or hours must bury no job; after a day it is no outage any more.
     """
-    from bot.github import UNAUTHORISED, GitHubFault
+    from bot.github import GitHubFault
 
-    if not isinstance(error, GitHubFault) or (0 < error.status < 500 and error.status != UNAUTHORISED):
+    if not isinstance(error, GitHubFault) or not error.passing:
         return None
     age_s = (claim.claimed_at - claim.created_at).total_seconds()
     if age_s > LONGEST_OUTAGE_S:

@@ -110,6 +110,9 @@ def test_an_error_of_the_permission_api_is_a_no(quiet: World) -> None:
     quiet.github.faults.fail("GET", "collaborators/maintainer-01", 500, times=10)
     quiet.say("@prgate bench")
     assert "GitHub says that you have `none`" in quiet.answers()[0]
+    quiet.github.faults.planned.clear()
+    quiet.say("@prgate bench")
+    assert "Queued" in quiet.answers()[1]  # and it is not remembered
 
 
 def test_a_maintainers_priority_stands_until_auto(world: World) -> None:
