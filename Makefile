@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 4
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help run test test-browser screenshots faults faults check format docs release clean
+.PHONY: help run test test-browser screenshots faults check format docs release clean
 
 help: ## Say what there is.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -31,9 +31,6 @@ test-browser: $(VENV)/.installed-dev ## Run the tests of the pages in a real Chr
 
 screenshots: $(VENV)/.installed-dev ## Take the documents' pictures of the pages anew.
 	@PRGATE_BROWSER_TESTS=1 PRGATE_SCREENSHOTS=1 $(VENV)/bin/python -m pytest tests/browser/test_screenshots.py $(ARGS)
-
-faults: $(VENV)/.installed-dev ## Kill, freeze, fill and cut off everything for half an hour; write the report.
-	@nice $(VENV)/bin/python -m tests.faults.campaign --report deploy/docs/results/faults.json $(ARGS)
 
 faults: $(VENV)/.installed-dev ## Kill, freeze, fill and cut off everything for half an hour; write the report.
 	@nice $(VENV)/bin/python -m tests.faults.campaign --report deploy/docs/results/faults.json $(ARGS)
