@@ -29,7 +29,7 @@ T = TypeVar("T")
 def parts(items: Iterable[T]) -> Iterator[list[T]]:
     """Yield items in lists that one statement takes."""
     whole = list(items)
-    for start in range(len(whole)):
+    for start in range(0, len(whole), STEP):
         yield whole[start : start + STEP]
 
 
@@ -148,11 +148,8 @@ def roll_up(session: Session, series: Iterable[int]) -> None:
             newest, and_(Nightly.series_id == newest.c.series_id, Nightly.night == newest.c.night)
         )
         nights = select(Nightly.series_id, func.count(func.distinct(Nightly.night)))
-        counts = dict(
-            session.execute(nights.where(Nightly.series_id.in_(part)).group_by(Nightly.series_id))
-            .tuples()
-            .all()
-        )
+        counted = nights.where(Nightly.series_id.in_(part)).group_by(Nightly.series_id)
+        counts = {series_id: count for series_id, count in session.execute(counted)}
         rows = {row.series_id: row for row in session.scalars(last.order_by(Nightly.source))}
         # By primary key and in bulk: an UPDATE with a condition would be held against every loaded row.
         session.execute(
