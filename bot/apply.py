@@ -69,6 +69,7 @@ def apply(actions: Sequence[Action], target: Target | None, spec: JobSpec, clien
         writer.require_head()
     for action in wanted:
         if not isinstance(action, KEPT):
+            clients.require_lease()
             writer.carry_out(action)
     keep([action for action in wanted if isinstance(action, KEPT)], target, spec, clients)
 

@@ -60,6 +60,11 @@ class Clients:
         """What each write to GitHub asks first."""
         return WriteGuard(self.sessions, self.installation_id or 0, limits_of(self.settings), self.lease)
 
+    def require_lease(self) -> None:
+        """Raise LeaseLost where the job is another worker's by now."""
+        if self.lease is not None:
+            self.lease.left_s()
+
     def keep(self, session: Session) -> None:
         """Commit what a job leaves in the database. LeaseLost, and nothing kept, where it is not ours."""
         if self.lease is not None:

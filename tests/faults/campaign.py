@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -46,13 +47,16 @@ def plans(kill_rounds: int) -> Iterator[Plan]:
 def run_rounds(kill_rounds: int) -> list[Result]:
     """Play all rounds, saying how each went."""
     results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="prgate-faults-") as folder, running() as postgres:
+    folder = Path(tempfile.mkdtemp(prefix="prgate-faults-"))
+    with running() as postgres:
         for plan in plans(kill_rounds):
             wanted = results[0].outcome if results else None
-            results.append(play(plan, Path(folder) / plan.name.replace(" ", "-"), postgres, wanted))
+            results.append(play(plan, folder / plan.name.replace(" ", "-"), postgres, wanted))
             print(line(results[-1]), flush=True)
             for fault in results[-1].faults:
                 print(f"  !! {fault[:1000]}", flush=True)
+    if not any(result.faults for result in results):
+        shutil.rmtree(folder, ignore_errors=True)  # else the logs tell what happened
     return results
 
 

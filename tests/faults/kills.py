@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from redis import Redis
 from redis.exceptions import RedisError
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.db.models import Job, JobState, Run, RunState
+from bot.db.upsert import time_of
+from bot.jobs import due
 from tests.faults.world import LEASE_S, FaultWorld
 
 # What the issue of the fault suite asks: whatever dies, its work goes on within the lease and half a minute.
@@ -24,7 +27,7 @@ RECOVERY_LIMIT_S = LEASE_S + 30.0
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: of what, how much work was in its hands, and how long until that went on."""
+    """One kill: of what, how many jobs and runs were in its hands, and how long until work went on."""
 
     target: str
     in_hand: int
@@ -43,10 +46,12 @@ class Reaper:
         """Kill something, let a supervisor start it again, and wait until its work goes on."""
         chosen = target or self.rng.choice(KILLED)
         jobs, runs = self.in_hand(chosen)
+        with self.world.sessions() as session:
+            now = time_of(session)
         WAYS[chosen](self.world)
         struck_at = time.monotonic()
         time.sleep(self.rng.choice((0.0, 0.0, 0.3, 1.5)))
-        goes_on = lambda: self.goes_on(chosen, jobs, runs)  # noqa: E731
+        goes_on = lambda: self.goes_on(chosen, jobs, runs, now)  # noqa: E731
         self.world.wait(goes_on, RECOVERY_LIMIT_S, f"the recovery of {chosen}")
         self.kills.append(Kill(chosen, len(jobs) + len(runs), time.monotonic() - struck_at))
         return self.kills[-1]
@@ -67,26 +72,31 @@ class Reaper:
             return {self.world.child_of_worker() or 0}
         return group_of(self.world.worker.pid) if target in ("worker", "frozen worker") else set()
 
-    def goes_on(self, target: str, jobs: Mapping[int, str], runs: Mapping[str, int]) -> bool:
-        """Say whether the target is back and somebody has what it had in hand."""
+    def goes_on(
+        self, target: str, jobs: Mapping[int, str], runs: Mapping[str, int], struck_at: datetime
+    ) -> bool:
+        """Say whether the target is back, nothing is held in a dead hand, and jobs are done again."""
         try:
-            return UP[target](self.world) and self.taken_over(jobs, runs)
+            return UP[target](self.world) and self.taken_back(jobs, runs) and self.works(jobs, struck_at)
         except (SQLAlchemyError, RedisError, OSError):
             return False
 
-    def taken_over(self, jobs: Mapping[int, str], runs: Mapping[str, int]) -> bool:
-        """Say whether each job and run is over, waits for a time of its own, or is somebody else's."""
+    def taken_back(self, jobs: Mapping[int, str], runs: Mapping[str, int]) -> bool:
+        """Say whether each job and run is over, or waits, or is somebody else's."""
         with self.world.sessions() as session:
-            for job_id, owner in jobs.items():
-                job = session.get_one(Job, job_id)
-                waits = job.state is JobState.QUEUED and job.not_before is None
-                if waits or (job.state is JobState.RUNNING and job.lease_owner == owner):
-                    return False
-            for run_id, attempt in runs.items():
-                run = session.get_one(Run, run_id)
-                if run.state is RunState.QUEUED or (run.state is RunState.RUNNING and run.attempt == attempt):
-                    return False
-        return True
+            held = [session.get_one(Job, job_id) for job_id in jobs]
+            measured = [session.get_one(Run, run_id) for run_id in runs]
+        by_dead = any(job.state is JobState.RUNNING and job.lease_owner == jobs[job.id] for job in held)
+        lost = any(run.state is RunState.RUNNING and run.attempt == runs[run.id] for run in measured)
+        return not (by_dead or lost)
+
+    def works(self, jobs: Mapping[int, str], struck_at: datetime) -> bool:
+        """Say whether a job was claimed or ended since the strike, or none waits."""
+        alive = (Job.state == JobState.RUNNING) & Job.lease_owner.not_in(jobs.values())
+        with self.world.sessions() as session:
+            waiting = session.scalar(select(func.count()).select_from(Job).where(due()))
+            moved = select(Job.id).where(alive | (Job.finished_at > struck_at)).limit(1)
+            return not waiting or session.scalar(moved) is not None
 
 
 def group_of(pid: int) -> set[int]:

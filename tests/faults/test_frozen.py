@@ -24,10 +24,8 @@ def world() -> Iterator[World]:
 
 # Where it is frozen: at its last look before the first write, between two writes, and while GitHub writes.
 PLACES = [
-    ("GET", "/pulls/1/files", False),
     ("GET", "/issues/1/comments", True),
     ("POST", "/requested_reviewers", True),
-    ("POST", "/issues/1/comments", True),
     ("POST", "/issues/1/comments", False),
 ]
 
