@@ -1,0 +1,1 @@
+"""How much the service bears, beside a bare application that only verifies and answers."""
