@@ -149,7 +149,7 @@ def roll_up(session: Session, series: Iterable[int]) -> None:
         )
         nights = select(Nightly.series_id, func.count(func.distinct(Nightly.night)))
         counted = nights.where(Nightly.series_id.in_(part)).group_by(Nightly.series_id)
-        counts = {series_id: count for series_id, count in session.execute(counted)}
+        counts = dict(session.execute(counted).tuples().all())
         rows = {row.series_id: row for row in session.scalars(last.order_by(Nightly.source))}
         # By primary key and in bulk: an UPDATE with a condition would be held against every loaded row.
         session.execute(
