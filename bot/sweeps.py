@@ -24,52 +24,63 @@ from bot.settings import Settings
 
 log = get_logger(__name__)
 
+# Who is killed at a chore keeps others from it for this long, so it must be short where work waits for it.
 LEASE_S = 300.0
+QUICK_LEASE_S = 2.0
 HOUR_S = 3600.0
 NIGHTS_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One chore: done every `every_s` seconds by whoever takes its lease; `run` returns what it did."""
+    """One chore: done every `every_s` seconds by whoever takes its lease; `run` returns what it did.
+
+    A `quick` one takes moments and may be done twice at once; it waits for no other that takes long.
+    """
 
     name: str
     every_s: float
     run: Callable[[], int]
+    quick: bool = False
 
 
 class Sweeper:
-    """A thread that looks every `look_s` which chores are due."""
+    """Looks every `look_s` which chores are due: the quick ones in one thread, the long ones in another."""
 
     def __init__(self, sessions: Sessions, sweeps: Sequence[Sweep], look_s: float) -> None:
         self._sessions = sessions
-        self._sweeps = sweeps
         self._look_s = look_s
         self._owner = jobs.owner_name()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.loop, name="sweeps", daemon=True)
+        parts = ([one for one in sweeps if one.quick], [one for one in sweeps if not one.quick])
+        self._threads = [
+            threading.Thread(target=self._loop, args=(part,), name="sweeps", daemon=True) for part in parts
+        ]
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        """End after the chore in hand."""
+        """End after the chores in hand."""
         self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=30)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=30)
 
-    def loop(self) -> None:
-        """Do what is due, until stopped; callable in the foreground too."""
+    def _loop(self, sweeps: Sequence[Sweep]) -> None:
+        """Do what is due, until stopped."""
         while not self._stopped.is_set():
-            for sweep in self._sweeps:
+            for sweep in sweeps:
                 self.do(sweep)
             self._stopped.wait(self._look_s)
 
     def do(self, sweep: Sweep) -> int | None:
         """Do one chore if it is due and nobody else does it; return what it did. A fault leaves it due."""
         try:
-            if not take_sweep(self._sessions, sweep.name, self._owner, LEASE_S, sweep.every_s):
+            lease_s = QUICK_LEASE_S if sweep.quick else LEASE_S
+            if not take_sweep(self._sessions, sweep.name, self._owner, lease_s, sweep.every_s):
                 return None
             started = time.monotonic()
             did, done = 0, False
@@ -92,10 +103,10 @@ def standard_sweeps(sessions: Sessions, settings: Settings) -> tuple[Sweep, ...]
     reconcile_s = settings.reconcile_minutes * 60.0
     mirrors = settings.data_dir.resolve() / "mirrors"
     return (
-        Sweep("expired jobs", fast, lambda: sum(jobs.expire(sessions, settings.attempts))),
-        Sweep("expired runs", fast, lambda: runs.expire(sessions, settings.run_attempts)),
-        Sweep("reconcile", reconcile_s, lambda: reconcile(sessions)),
-        Sweep("failed deliveries", settings.redeliver_s, lambda: ask_again(sessions, settings)),
+        Sweep("expired jobs", fast, lambda: sum(jobs.expire(sessions, settings.attempts)), quick=True),
+        Sweep("expired runs", fast, lambda: runs.expire(sessions, settings.run_attempts), quick=True),
+        Sweep("reconcile", reconcile_s, lambda: reconcile(sessions), quick=True),
+        Sweep("failed deliveries", settings.redeliver_s, lambda: ask_again(sessions, settings), quick=True),
         Sweep("nights", NIGHTS_S, lambda: tick_all(sessions)),
         Sweep("retention", HOUR_S, lambda: retain(sessions, settings, now(sessions))),
         Sweep("left repositories", HOUR_S, lambda: forget_removed(sessions, mirrors, now(sessions))),

@@ -53,8 +53,8 @@ def run_rounds(kill_rounds: int) -> list[Result]:
             wanted = results[0].outcome if results else None
             results.append(play(plan, folder / plan.name.replace(" ", "-"), postgres, wanted))
             print(line(results[-1]), flush=True)
-            for fault in results[-1].faults:
-                print(f"  !! {fault[:1000]}", flush=True)
+            for fault in results[-1].faults[:5]:
+                print(f"  !! {fault[:500]}", flush=True)
     if not any(result.faults for result in results):
         shutil.rmtree(folder, ignore_errors=True)  # else the logs tell what happened
     return results

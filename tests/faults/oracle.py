@@ -12,6 +12,8 @@ from tests.faults.world import FaultWorld, arrived
 
 URL = re.compile(r"http://127\.0\.0\.1:\d+")
 SHORT_MARKER = re.compile(r"^<!-- prgate:([\w:-]+) -->")
+# An answer names the head of its moment, which a push may come before or after.
+HEAD = re.compile(r"Commit `[0-9a-f]{12}`")
 # A measurement says other figures each time; that there is one and how it stands must not differ.
 FIGURES = ("perf",)
 
@@ -52,7 +54,10 @@ def words(world: FaultWorld, number: int, comment: Comment) -> str:
     marker = marked(world, number, comment)[1]
     if marker in FIGURES:
         return comment.body.splitlines()[1].partition(":")[0]
-    return known_ids(world, number, URL.sub("URL", comment.body))
+    body = URL.sub("URL", comment.body)
+    if marker.startswith("answer:"):
+        body = HEAD.sub("Commit X", body)
+    return known_ids(world, number, body)
 
 
 def known_ids(world: FaultWorld, number: int, text: str) -> str:

@@ -60,8 +60,6 @@ def life(n: int) -> Iterator[Step]:
     yield Step(f"ready {n}", lambda hub: hub.edit_pull(n, author, draft=False))
     yield say(n, owner, "One more look at the tests, please.")
     yield label(n, "documentation")
-    if n == PULLS - 1:
-        yield Step(f"close {n}", lambda hub: hub.close(n, author))
 
 
 def tip(hub: Hub, n: int) -> str:

@@ -1,5 +1,7 @@
 """The regular chores: what is past its time goes, what must stay stays, repositories are looked at."""
 
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,10 @@ from bot.db.models import (
     Run,
     RunBlock,
 )
+from bot.leases import take_sweep
 from bot.retention import forget_removed, retain
 from bot.settings import load_settings
-from bot.sweeps import Sweep, Sweeper, ask_again, reconcile, standard_sweeps
+from bot.sweeps import QUICK_LEASE_S, Sweep, Sweeper, ask_again, reconcile, standard_sweeps
 from tests.bot.service.test_migrations import sample
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -154,6 +157,40 @@ def test_a_chore_that_fails_is_tried_again_and_stops_no_other(sessions: Sessions
     assert [sweeper.do(sweep) for sweep in sweeps] == [None, 3]
     assert [sweeper.do(sweep) for sweep in sweeps] == [None, None]
     assert done == ["tried", "tried"]
+
+
+def test_who_is_killed_at_a_chore_keeps_no_other_from_taking_jobs_back(sessions: Sessions) -> None:
+    """It held the chore for minutes, and nobody missed the workers that died meanwhile."""
+    quick = [sweep for sweep in standard_sweeps(sessions, load_settings()) if sweep.quick]
+    assert {"expired jobs", "expired runs", "failed deliveries"} <= {sweep.name for sweep in quick}
+    for sweep in quick:
+        assert take_sweep(sessions, sweep.name, "killed", QUICK_LEASE_S, 0)
+    other = Sweeper(sessions, quick, 60)
+    deadline = time.monotonic() + 30
+    missed = {sweep.name for sweep in quick}
+    while missed and time.monotonic() < deadline:
+        missed -= {sweep.name for sweep in quick if other.do(sweep) is not None}
+        time.sleep(0.2)
+    assert missed == set()
+
+
+def test_a_long_chore_keeps_no_quick_one_waiting(sessions: Sessions) -> None:
+    done, goes_on = threading.Event(), threading.Event()
+
+    def long() -> int:
+        return int(goes_on.wait(60))
+
+    def quick() -> int:
+        done.set()
+        return 0
+
+    sweeper = Sweeper(sessions, (Sweep("long", 60, long), Sweep("quick", 60, quick, quick=True)), 60)
+    sweeper.start()
+    try:
+        assert done.wait(30)
+    finally:
+        goes_on.set()
+        sweeper.stop()
 
 
 def test_the_standard_chores_run_on_an_empty_store(sessions: Sessions) -> None:
