@@ -19,6 +19,8 @@ from bot.db.models import Event, Repository, Run, RunBlock, RunState
 from bot.db.types import now_plus
 from bot.db.upsert import changed, insert_into
 from bot.dispatch import JobSpec, look
+from bot.nightly.due import BY_NIGHT
+from bot.nightly.noise import priors_for
 from bot.settings import Settings
 from perf_runner.models import Machine
 from perf_runner.protocol import RUN_TASK, Offer, Report, RunSpec, StoredBlock, make_token
@@ -104,9 +106,18 @@ def spec_of(session: Session, run: Run, settings: Settings) -> RunSpec:
         "number": run.number,
         "lease_s": settings.lease_s,
         "blocks": blocks,
+        "priors": priors(session, run),
         "allow_unsandboxed": settings.allow_unsandboxed,
     }
     return RunSpec.model_validate({**run.spec, **service_side})
+
+
+def priors(session: Session, run: Run) -> Mapping[str, Any]:
+    """Return the noise that the nights measured on this run's class of hosts; none for a night itself."""
+    if run.requested_by == BY_NIGHT:
+        return {}
+    host_class = str((run.machine or {}).get("host_class", ""))
+    return priors_for(session, run.repo_id, run.spec.get("cases", ()), host_class)
 
 
 def held(hold: Hold) -> ColumnElement[bool]:

@@ -12,10 +12,13 @@ from sqlalchemy import func, select
 
 from bot.db.engine import Sessions, open_engine, open_sessions
 from bot.db.migrate import upgrade
-from bot.db.models import Job, Repository
+from bot.db.models import Job, Repository, Run
 from bot.db.nightly import Alarm, Baseline, Nightly, NightlySeries
 from bot.nightly.baselines import examine_all, take_proposals
+from bot.nightly.noise import priors_for
 from bot.nightly.store import STEP, keep, parts, values_of
+from bot.runs import spec_of
+from bot.settings import load_settings
 from perf_runner.history.measurements import Measurement, read_measurements
 
 NOW = datetime(2026, 9, 30, tzinfo=UTC)
@@ -181,3 +184,30 @@ def test_statements_take_each_row_once() -> None:
     taken = list(parts(range(2 * STEP + 1)))
     assert [len(part) for part in taken] == [STEP, STEP, 1]
     assert [one for part in taken for one in part] == list(range(2 * STEP + 1))
+
+
+def test_nights_give_the_noise_of_their_own_hosts_to_later_experiments(sessions: Sessions) -> None:
+    case = {"name": "case", "command": ["python", "bench.py"]}
+    told = [
+        Measurement(
+            "", "case", "aa_block_sd", FIRST + timedelta(days=n), sd, "lower", f"run:{n}", n=blocks,
+            machine=host,
+        )
+        for n, (sd, blocks, host) in enumerate(
+            [(0.010, 4, "host-a"), (0.014, 4, "host-a"), (0.012, 4, "host-a"), (0.1, 20, "host-b")]
+        )
+    ]  # fmt: skip
+    arms = [{"name": "base", "sha": "a" * 40}, {"name": "head", "sha": "b" * 40}]
+    with sessions.begin() as session:
+        keep(session, 7, told[:2], NOW)
+        assert priors_for(session, 7, [case], "host-a") == {}
+        keep(session, 7, told, NOW)
+        run = Run(
+            id="r", repo_id=7, number=1, head_sha="b" * 40, base_sha="a" * 40, kind="experiment", queue="q",
+            spec={"arms": arms, "cases": [case]}, requested_by="owner-01", requested_at=NOW, attempt=1,
+            machine={"host_class": "host-a"},
+        )  # fmt: skip
+        session.add(run)
+        spec = spec_of(session, run, load_settings())
+    assert spec.priors["case"].sd == pytest.approx((440e-6 / 3) ** 0.5)
+    assert spec.priors["case"].df == 12
