@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 4
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: help run test test-browser screenshots faults check format docs release clean
+.PHONY: help run test test-browser screenshots faults load check format docs release clean
 
 help: ## Say what there is.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -34,6 +34,9 @@ screenshots: $(VENV)/.installed-dev ## Take the documents' pictures of the pages
 
 faults: $(VENV)/.installed-dev ## Kill, freeze, fill and cut off everything for half an hour; write the report.
 	@nice $(VENV)/bin/python -m tests.faults.campaign --report deploy/docs/results/faults.json $(ARGS)
+
+load: $(VENV)/.installed-dev ## Load the service beside a bare application; write the report (some ten minutes).
+	@$(VENV)/bin/python -m tests.load --out deploy/docs/results/load.json $(ARGS)
 
 check: $(VENV)/.installed-dev ## Lint, types and import contracts.
 	@$(VENV)/bin/ruff check .
