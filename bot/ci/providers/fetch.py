@@ -143,7 +143,7 @@ class Fetcher:
                     hops += 1
                     # What a redirect names is signed by itself; our token is none of its business.
                     url, headers, parameters = target_of(answer), {}, None
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 self.note(f"{host_of(url)} did not answer ({type(error).__name__})")
                 return None
         return None
