@@ -10,6 +10,8 @@ from bot.comments import has_marker, same
 from bot.github import GitHubFault, RepoClient
 from bot.pulls import login_of
 
+EDITS = 3
+
 
 def upsert(action: UpsertComment, target: Target, clients: Clients) -> None:
     """Make the comment equal to `action.body`, with as few requests as that takes."""
@@ -32,9 +34,24 @@ def write(client: RepoClient, number: int, existing: Any, body: str) -> int:
     """Create or edit the comment and return its id; an equal one is left alone."""
     if existing is None:
         return int(client.write("POST", f"/issues/{number}/comments", {"body": body})["id"])
-    if not same(existing.get("body") or "", body):
-        client.write("PATCH", f"/issues/comments/{existing['id']}", {"body": body})
+    edit(client, existing, body)
     return int(existing["id"])
+
+
+def edit(client: RepoClient, comment: Any, body: str) -> None:
+    """Edit a comment; after a fault of GitHub's it is read again first, for the edit may be done."""
+    path = f"/issues/comments/{comment['id']}"
+    for left in reversed(range(EDITS)):
+        if same(comment.get("body") or "", body):
+            return
+        try:
+            client.write("PATCH", path, {"body": body})
+        except GitHubFault as fault:
+            if not left or not fault.passing:
+                raise
+        else:
+            return
+        comment = client.get(path) or comment
 
 
 def known(client: RepoClient, comment_id: int, marker: str) -> Any:

@@ -1,4 +1,4 @@
-"""The one door to GitHub: App or plain account, through PyGithub; no POST is ever repeated blindly."""
+"""The one door to GitHub: App or plain account, through PyGithub; no write is ever repeated blindly."""
 
 import base64
 import json
@@ -22,9 +22,8 @@ from urllib3.util import Retry
 
 from bot.dispatch import LeaseLost, RetryLater
 
-# A server that fails is asked again; a POST is not (the first may have worked), a rate limit is not
-# (waiting is the job's business, not the thread's). Other writes are repeated by `write`, which asks
-# before each of them whether it still may.
+# A server that fails is asked again; told, it is not (the first time may have worked), nor where it limits us
+# (waiting is the job's business, not the thread's).
 RETRY = Retry(
     total=3,
     backoff_factor=0.2,
@@ -34,8 +33,6 @@ RETRY = Retry(
     raise_on_status=False,
 )
 UNAUTHORISED = 401
-REPEATABLE = ("PUT", "PATCH", "DELETE")
-REPEATS = 3
 TIMEOUT_S = 30.0
 PAGE = 100
 MOST_PAGES = 30
@@ -238,18 +235,8 @@ class Connection:
     def write(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a write as its guard allows and return its JSON. GitHubFault where it was refused.
 
-        What may be repeated without harm is, where the server failed; a POST never is.
+        It is never repeated here: the answer may be lost and the work done, so whoever asks looks first.
         """
-        for left in reversed(range(REPEATS if verb in REPEATABLE else 1)):
-            try:
-                return self._guarded(verb, path, body)
-            except GitHubFault as fault:
-                if not left or 0 < fault.status < 500:
-                    raise
-            time.sleep(0.2 * (REPEATS - left))
-        raise AssertionError("the last try returns or raises")
-
-    def _guarded(self, verb: str, path: str, body: Mapping[str, Any] | None) -> Any:
         if self._guard is None:
             return self._send(verb, path, None, {}, body)[2]
         left_s = self._guard.before_write()

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,8 @@ def plans(kill_rounds: int) -> Iterator[Plan]:
     yield Plan("GitHub down for minutes", rng.randrange(1 << 30), disturb="outage")
 
 
-def run_rounds(kill_rounds: int) -> list[Result]:
-    """Play all rounds, saying how each went."""
+def run_rounds(kill_rounds: int, tell: Callable[[Sequence[Result]], None]) -> list[Result]:
+    """Play all rounds, saying how each went; `tell` hears of all so far after each."""
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="prgate-faults-"))
     with running() as postgres:
@@ -55,6 +55,7 @@ def run_rounds(kill_rounds: int) -> list[Result]:
             print(line(results[-1]), flush=True)
             for fault in results[-1].faults[:5]:
                 print(f"  !! {fault[:500]}", flush=True)
+            tell(results)
     if not any(result.faults for result in results):
         shutil.rmtree(folder, ignore_errors=True)  # else the logs tell what happened
     return results
@@ -132,18 +133,22 @@ def main() -> int:
     asked = parser.parse_args()
     configure("CRITICAL")
     started = time.monotonic()
+    machine: dict[str, Any] = {"unfinished": True}
+
+    def tell(results: Sequence[Result]) -> None:
+        made = report(results, machine, time.monotonic() - started)
+        if asked.report:
+            asked.report.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+
     running_machine = start_machine(asked.machine_runs)
-    results = run_rounds(asked.kill_rounds)
+    results = run_rounds(asked.kill_rounds, tell)
     said, _ = running_machine.communicate()
-    machine = (
-        json.loads(said.strip().splitlines()[-1]) if running_machine.returncode == 0 else {"failed": True}
-    )
+    clean = running_machine.returncode == 0
+    machine = json.loads(said.strip().splitlines()[-1]) if clean else {"failed": True}
+    tell(results)
     made = report(results, machine, time.monotonic() - started)
-    short = {key: value for key, value in made.items() if key not in ("rounds", "settings")}
-    print(json.dumps(short, indent=2))
-    if asked.report:
-        asked.report.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    return int(bool(made["lost"] or made["doubled"] or made["different"] or machine.get("failed")))
+    print(json.dumps({k: v for k, v in made.items() if k not in ("rounds", "settings")}, indent=2))
+    return int(bool(made["lost"] or made["doubled"] or made["different"] or not clean))
 
 
 if __name__ == "__main__":

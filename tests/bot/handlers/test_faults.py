@@ -62,6 +62,15 @@ def test_an_edit_survives_a_bad_gateway(still: World) -> None:
     assert ours(still) == [body("green")]
 
 
+def test_an_edit_whose_answer_was_lost_is_not_made_twice(still: World) -> None:
+    still.open()
+    write(still, UpsertComment("ci", body("red")))
+    still.github.faults.fail("PATCH", "/issues/comments/", 502, after=True)
+    write(still, UpsertComment("ci", body("green")))
+    assert ours(still) == [body("green")]
+    assert [one for one in still.github.state.made if "without a change" in one] == []
+
+
 def test_an_equal_text_is_not_written_even_where_our_memory_is_gone(still: World) -> None:
     still.open()
     write(still, UpsertComment("ci", body("red")))
