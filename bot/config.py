@@ -18,6 +18,7 @@ from routing import toml_text
 from routing.config import PriorityConfig, RoutingConfig
 
 CONFIG_PATH = ".github/prgate.toml"
+MOST_PROBLEMS = 100
 HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
 KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"']+)\s*=")
 Path = tuple[str | int, ...]
@@ -145,10 +146,15 @@ def syntax_problem(error: tomllib.TOMLDecodeError) -> Problem:
 
 
 def problems(error: ValidationError, text: str) -> list[Problem]:
-    """Return pydantic's faults with lines, plain words and a suggestion for a misspelt key."""
+    """Return the first faults with lines, plain words and a suggestion for a misspelt key."""
     lines = key_lines(text)
-    found = [problem(details, lines) for details in error.errors(include_url=False, include_input=False)]
-    return sorted(found, key=lambda one: (one.line or 0, one.key))
+    details = error.errors(include_url=False, include_input=False)
+    details.sort(key=lambda one: line_of(one["loc"], lines) or 0)
+    # Each suggestion costs a comparison with every key that there is.
+    found = [problem(one, lines) for one in details[:MOST_PROBLEMS]]
+    found.sort(key=lambda one: (one.line or 0, one.key))
+    left_out = len(details) - len(found)
+    return [*found, Problem(None, "", f"and {left_out} more faults")] if left_out else found
 
 
 def problem(details: Mapping[str, Any], lines: Mapping[Path, int]) -> Problem:
