@@ -35,6 +35,7 @@ SWITCHES = [
 ]
 MAINTAINER = "owner-10"  # who may administrate the recorded repository
 PHONE = {"width": 360, "height": 740}
+LIMIT_MS = 60_000  # neighbours may be busy: a wait ends with what it waits for
 DESK = {"width": 1280, "height": 800}
 
 
@@ -98,8 +99,9 @@ def is_quick(step: Step) -> bool:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=LIMIT_MS)
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert found is not None, "install a Chromium (Debian: apt-get install chromium)"
     with sync_playwright() as playwright:
@@ -116,6 +118,7 @@ def open_window(chromium: "Browser") -> Iterator[Open]:
 
     def open_it(site: str, *, expected: tuple[str, ...] = (), **options: Any) -> Visit:
         context = chromium.new_context(viewport=options.pop("viewport", DESK), **options)
+        context.set_default_timeout(LIMIT_MS)
         contexts.append(context)
         visit = Visit(context.new_page(), site, expected=expected)
         visit.listen()

@@ -48,7 +48,7 @@ def test_a_page_is_accessible_and_fits(
     assert visit.page.locator("h1").count() == 1
     assert visit.page.title().endswith("· prgate")
     visit.page.set_viewport_size(PHONE)
-    visit.page.wait_for_function(FITS, timeout=5_000)
+    visit.page.wait_for_function(FITS, timeout=10_000)
     visit.page.set_viewport_size(DESK)
     assert unreached(visit.page) == []
 

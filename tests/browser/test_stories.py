@@ -19,7 +19,6 @@ from tests.bot.dashboard_access.streams import served
 from tests.browser.conftest import MAINTAINER, Open, sign_in
 
 ROOT = Path(__file__).parents[2]
-LIMIT_MS = 60_000
 
 
 @pytest.fixture
@@ -107,8 +106,8 @@ def test_a_priority_set_in_one_window_moves_the_queue_in_another(
     acting.go(f"{story}/change")
     acting.page.get_by_label("Level").select_option("critical")
     acting.page.get_by_role("button", name="Set").click()
-    expect(acting.page.locator("#orders")).to_contain_text("critical by your word", timeout=LIMIT_MS)
-    expect(row).to_contain_text("critical", timeout=LIMIT_MS)
+    expect(acting.page.locator("#orders")).to_contain_text("critical by your word")
+    expect(row).to_contain_text("critical")
     assert watching.page.evaluate("window.sameDocument") is True
 
 
@@ -119,9 +118,9 @@ def test_a_red_job_is_declared_on_the_page_and_the_note_says_by_whom(
     visit.go(f"{story}/change")
     visit.page.get_by_label("Because").fill("the same test fails on main")
     visit.page.get_by_role("button", name="Declare").click()
-    expect(visit.page.locator("#orders")).to_contain_text("by your word", timeout=LIMIT_MS)
+    expect(visit.page.locator("#orders")).to_contain_text("by your word")
     visit.page.get_by_role("link", name=re.compile("Gate the fused")).click()
-    expect(visit.page.locator("#story")).to_contain_text(f"Declared by {MAINTAINER}", timeout=LIMIT_MS)
+    expect(visit.page.locator("#story")).to_contain_text(f"Declared by {MAINTAINER}")
     (note,) = [one.body for one in world.github.bot_comments(number) if "<!-- prgate:ci -->" in one.body]
     assert MAINTAINER in note.replace("\\-", "-")
 
@@ -137,7 +136,7 @@ def test_a_page_moves_again_after_the_service_was_away(
     world.web.start()
     wait_until(world.answers, world.children, 60, "the service's second start")
     world.github.hub.comment(number, MAINTAINER, "@prgate priority low")
-    expect(visit.page.locator("dl.facts")).to_contain_text("low", timeout=LIMIT_MS)
+    expect(visit.page.locator("dl.facts")).to_contain_text("low")
     assert visit.page.evaluate("window.sameDocument") is True
 
 
