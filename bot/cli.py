@@ -6,9 +6,12 @@ import sys
 import traceback
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.metadata import version as package_version
+from typing import Any
 
 import typer
+from typer.main import get_command
 
 import bot.ci.cli
 import bot.cli_config
@@ -86,6 +89,12 @@ def root(
     """Answer who, how urgent, whose red and how fast, on every pull request."""
 
 
+@lru_cache(maxsize=1)
+def command() -> Any:
+    """Return the whole command line, put together once a process (of the parser's own type)."""
+    return get_command(build_app())
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; exit 0 good, 1 a finding, 2 usage, 3 machine or internal error."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -96,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of one command; bad input is one line on stderr, a bug an id and exit 3."""
     try:
-        result = build_app()(args=list(arguments), prog_name="prgate", standalone_mode=False)
+        result = command().main(args=list(arguments) or ["--help"], prog_name="prgate", standalone_mode=False)
     except typer.exceptions.TyperException as error:
         message = " ".join(error.format_message().split())
         typer.echo(f"prgate: {message}", err=True)
