@@ -102,7 +102,7 @@ def test_no_secret_is_in_any_log_line(standing: World) -> None:
 def test_a_killed_worker_loses_nothing_and_its_job_is_done_by_another(
     make_world: Callable[..., World],
 ) -> None:
-    world = make_world(DUMMY_SECONDS="0.3")
+    world = make_world(DUMMY_SECONDS="1.5")
     world.start_web()
     first = world.start_worker()
     for number in range(1, 5):
@@ -121,7 +121,7 @@ def test_a_killed_worker_loses_nothing_and_its_job_is_done_by_another(
 
 
 def test_a_killed_child_of_the_worker_loses_nothing(make_world: Callable[..., World]) -> None:
-    world = make_world(DUMMY_SECONDS="0.4")
+    world = make_world(DUMMY_SECONDS="3")
     world.start_web()
     world.start_worker()
     world.post("issue_comment", {"action": "created", "number": 1, "subject": "comment-1"})
