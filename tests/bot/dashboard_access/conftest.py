@@ -2,10 +2,9 @@
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -34,11 +33,10 @@ PEOPLE = {
 
 @dataclass
 class Site:
-    """The service and its surroundings. `public`, `secret` are the ids of two repositories."""
+    """The service and its stand-in GitHub."""
 
     app: FastAPI
     github: StandIn
-    clients: list[TestClient] = field(default_factory=list)
 
     @property
     def service(self) -> Service:
@@ -149,7 +147,3 @@ def decision(repo_id: int, kind: str, value: dict[str, object], number: int = 1)
     return Decision(
         repo_id=repo_id, number=number, kind=kind, head_sha=HEAD, decided_at=NOW, value=value, evidence=[]
     )
-
-
-def path_of(url: str) -> str:
-    return urlsplit(url).path

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.dashboard.auth.oauth import local_path
@@ -148,6 +148,7 @@ def test_a_sign_in_leads_to_a_page_of_ours(elsewhere: str) -> None:
     assert local_path(elsewhere) == "/"
 
 
+@settings(max_examples=50)
 @given(claims=st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), at=st.integers(0, 400))
 def test_a_sealed_value_is_taken_whole_or_not_at_all(claims: dict[str, str], at: int) -> None:
     key, now = derive_key("secret"), datetime.now(UTC)
