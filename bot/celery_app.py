@@ -60,6 +60,13 @@ def configuration(visibility_s: int, prefix: str) -> dict[str, Any]:
     }
 
 
+def waiting(app: Celery) -> int:
+    """Return how many messages of the bot's queue no worker took yet."""
+    with app.connection_for_read() as connection:
+        channel: Any = connection.default_channel
+        return int(channel.queue_declare(queue=QUEUE, durable=True).message_count)
+
+
 class Bell:
     """Tells workers about jobs over kept connections; raises what kombu raises where the broker is away."""
 
@@ -80,9 +87,7 @@ class Bell:
 
     def waiting(self) -> int:
         """Return how many messages of the bot's queue no worker took yet."""
-        with self._app.connection_for_read() as connection:
-            channel: Any = connection.default_channel
-            return int(channel.queue_declare(queue=QUEUE, durable=True).message_count)
+        return waiting(self._app)
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,6 +15,7 @@ from bot.db.migrate import upgrade
 from bot.log import get_logger
 from bot.relay import Relay
 from bot.settings import Settings
+from bot.stalled import Watch
 from bot.sweeps import Sweeper, standard_sweeps
 from bot.tasks import Run, add_tasks, default_run
 
@@ -30,6 +31,7 @@ def work(settings: Settings, concurrency: int, run: Run | None = None) -> int:
     signals.setup_logging.connect(keep_logs)
     app = make_celery(settings)
     add_tasks(app, settings, run or default_run())
+    app.steps["consumer"].add(Watch)
     log.info("worker starts", broker=broker_name(settings.broker_url), concurrency=concurrency)
     worker = app.Worker(
         concurrency=concurrency,
